@@ -1,0 +1,67 @@
+# Everything a fresh machine needs: `make run` starts the node, `make test` passes all tests.
+# Each target makes what it needs first; a second time nothing is downloaded.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+JOBS ?= 2
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: run test check format lint types unit integration interop bench requirements docs clean
+
+run: $(VENV)/installed
+	$(BIN)/headrace up --data data --set headrace.metrics.port=9644
+
+test: check integration interop
+
+check: lint types unit
+
+format: $(VENV)/installed-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/installed-dev
+	$(BIN)/mypy
+
+unit: $(VENV)/installed-dev
+	$(PYTEST) -q -n $(JOBS) tests/unit tests/property
+
+integration: $(VENV)/installed-dev
+	$(PYTEST) -q -n $(JOBS) tests/integration
+
+# Apache Kafka itself, from Maven by artifact name, as the judge of our files and answers.
+interop: $(VENV)/installed-dev
+	$(PYTEST) -q -n $(JOBS) tests/interop
+
+bench: $(VENV)/installed-dev
+	$(BIN)/python -m benchmarks $(ARGS)
+
+requirements: $(VENV)/installed-dev
+	$(BIN)/python tools/requirements.py $(ARGS)
+
+docs: $(VENV)/installed
+	$(BIN)/python tools/compatibility.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Headrace needs Python 3.11 or newer; point to one with: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "Python cannot make virtual environments here; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+
+$(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Installing Headrace into $(VENV) ..."
+	@PIP_CONSTRAINT=constraints.txt $(PIP) install --editable .
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Installing Headrace and its test tools into $(VENV) ..."
+	@PIP_CONSTRAINT=constraints.txt $(PIP) install --editable '.[dev]'
+	@touch $@ $(VENV)/installed

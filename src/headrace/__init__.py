@@ -1,0 +1,1 @@
+"""A data streaming platform that every Kafka client takes for Kafka."""
