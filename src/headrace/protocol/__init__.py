@@ -1,0 +1,1 @@
+"""Bytes to messages and back: Kafka's wire protocol and record formats, without any I/O."""

@@ -1,0 +1,1 @@
+"""The values of records that brokers and controllers write for themselves."""
