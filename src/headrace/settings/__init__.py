@@ -1,0 +1,1 @@
+"""Typed settings under Kafka's own property names."""

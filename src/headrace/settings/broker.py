@@ -1,0 +1,372 @@
+"""The settings of a broker, under Kafka's own property names.
+
+`load` turns the text of `server.properties` into one frozen object. A name that Kafka does not know
+is an error with the nearest name, one that Kafka knows and Headrace does not is a warning, so a
+file written for Kafka works unchanged and a typo never goes unnoticed.
+
+Precedence, highest first: a topic's own config, the dynamic config of this broker, the dynamic
+default of the cluster, the properties file, Kafka's default. `with_dynamic` lays the two
+dynamic layers over the static settings; `topic.effective` lays a topic's configs over those.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from headrace.errors import InvalidConfig, InvalidRequest
+from headrace.settings.broker_configs import definitions_of, field_name
+from headrace.settings.definitions import DOUBLE_MAX, INT_MAX, LONG_MAX, nearest
+from headrace.settings.listeners import (
+    Listener,
+    check_protocols,
+    parse_listeners,
+    parse_protocol_map,
+)
+
+_MINUTE_MS = 60_000
+_HOUR_MS = 60 * _MINUTE_MS
+_CLEANER_BUFFER_MIN = 1 << 20
+
+
+class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that Headrace honours; a field is Kafka's property with underscores for dots."""
+
+    node_id: int = 1
+    broker_id: int = -1
+    process_roles: tuple[str, ...] = ("broker", "controller")
+    broker_rack: str | None = None
+    controller_quorum_bootstrap_servers: tuple[str, ...] = ()
+    controller_quorum_voters: tuple[str, ...] = ()
+    controller_listener_names: tuple[str, ...] = ("CONTROLLER",)
+    listeners: tuple[str, ...] = ("PLAINTEXT://:9092",)
+    advertised_listeners: tuple[str, ...] | None = None
+    listener_security_protocol_map: str = (
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+    )
+    inter_broker_listener_name: str | None = None
+
+    connections_max_idle_ms: int = 600_000
+    max_connections: int = INT_MAX
+    max_connections_per_ip: int = INT_MAX
+    max_connections_per_ip_overrides: str = ""
+    socket_listen_backlog_size: int = 50
+    socket_receive_buffer_bytes: int = 102_400
+    socket_send_buffer_bytes: int = 102_400
+    socket_request_max_bytes: int = 100 << 20
+    fetch_max_bytes: int = 55 << 20
+    max_incremental_fetch_session_cache_slots: int = 1000
+    max_request_partition_size_limit: int = 2000
+    telemetry_max_bytes: int = 1 << 20
+
+    auto_create_topics_enable: bool = True
+    delete_topic_enable: bool = True
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
+    message_max_bytes: int = (1 << 20) + 12
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    producer_id_expiration_ms: int = 24 * _HOUR_MS
+    producer_id_expiration_check_interval_ms: int = 10 * _MINUTE_MS
+
+    log_dir: tuple[str, ...] = ("/tmp/kafka-logs",)  # Kafka's default; `up` sets its own.
+    log_dirs: tuple[str, ...] | None = None
+    log_segment_bytes: int = 1 << 30
+    log_roll_ms: int | None = None
+    log_roll_hours: int = 168
+    log_roll_jitter_ms: int | None = None
+    log_roll_jitter_hours: int = 0
+    log_index_size_max_bytes: int = 10 << 20
+    log_index_interval_bytes: int = 4096
+    log_segment_delete_delay_ms: int = _MINUTE_MS
+    log_preallocate: bool = False
+    log_cleanup_policy: tuple[str, ...] = ("delete",)
+    log_retention_ms: int | None = None
+    log_retention_minutes: int | None = None
+    log_retention_hours: int = 168
+    log_retention_bytes: int = -1
+    log_retention_check_interval_ms: int = 5 * _MINUTE_MS
+    log_initial_task_delay_ms: int = 30_000
+    log_local_retention_ms: int = -2
+    log_local_retention_bytes: int = -2
+    log_message_timestamp_type: str = "CreateTime"
+    log_message_timestamp_before_max_ms: int = LONG_MAX
+    log_message_timestamp_after_max_ms: int = _HOUR_MS
+    log_flush_interval_messages: int = LONG_MAX
+    log_flush_interval_ms: int | None = None
+    log_flush_scheduler_interval_ms: int = LONG_MAX
+    log_flush_offset_checkpoint_interval_ms: int = _MINUTE_MS
+    log_flush_start_offset_checkpoint_interval_ms: int = _MINUTE_MS
+    replica_high_watermark_checkpoint_interval_ms: int = 5000
+    num_recovery_threads_per_data_dir: int = 2
+
+    log_cleaner_enable: bool = True
+    log_cleaner_threads: int = 1
+    log_cleaner_backoff_ms: int = 15_000
+    log_cleaner_io_max_bytes_per_second: float = DOUBLE_MAX
+    log_cleaner_dedupe_buffer_size: int = 128 << 20
+    log_cleaner_io_buffer_load_factor: float = 0.9
+    log_cleaner_io_buffer_size: int = 512 << 10
+    log_cleaner_min_cleanable_ratio: float = 0.5
+    log_cleaner_min_compaction_lag_ms: int = 0
+    log_cleaner_max_compaction_lag_ms: int = LONG_MAX
+    log_cleaner_delete_retention_ms: int = 24 * _HOUR_MS
+
+    metadata_log_dir: str | None = None
+    metadata_log_segment_bytes: int = 1 << 30
+    metadata_log_segment_ms: int = 168 * _HOUR_MS
+    metadata_max_retention_bytes: int = 100 << 20
+    metadata_max_retention_ms: int = 168 * _HOUR_MS
+    metadata_log_max_record_bytes_between_snapshots: int = 20 << 20
+    metadata_log_max_snapshot_interval_ms: int = _HOUR_MS
+
+    headrace_metrics_port: int = -1
+    headrace_metrics_host: str = "127.0.0.1"
+    headrace_log_format: str = "text"
+    headrace_log_level: tuple[str, ...] = ("INFO",)
+
+    given: Mapping[str, str] = {}  # The honoured properties as they were written; no default.
+
+    @property
+    def directories(self) -> tuple[str, ...]:
+        """Where the logs are: `log.dirs`, or else `log.dir`."""
+        return self.log_dirs if self.log_dirs is not None else self.log_dir
+
+    @property
+    def metadata_directory(self) -> str:
+        """The log directory that holds the metadata log."""
+        return self.metadata_log_dir if self.metadata_log_dir is not None else self.directories[0]
+
+    @property
+    def broker_listeners(self) -> tuple[Listener, ...]:
+        """Where clients connect."""
+        return tuple(
+            listener
+            for listener in parse_listeners(self.listeners)
+            if listener.name not in self.controller_listener_names
+        )
+
+    @property
+    def controller_listeners(self) -> tuple[Listener, ...]:
+        """Where controllers connect; none need be open for a quorum of one."""
+        return tuple(
+            listener
+            for listener in parse_listeners(self.listeners)
+            if listener.name in self.controller_listener_names
+        )
+
+    @property
+    def advertised(self) -> dict[str, Listener]:
+        """By name, the addresses that clients are told; the host may still be empty."""
+        given = self.advertised_listeners
+        texts = given if given is not None else self.listeners
+        listeners = parse_listeners(texts, "advertised.listeners", distinct_ports=False)
+        return {listener.name: listener for listener in listeners}
+
+    @property
+    def protocols(self) -> dict[str, str]:
+        """Listener name to security protocol; controllers' listeners need no entry of their own."""
+        controllers = dict.fromkeys(self.controller_listener_names, "PLAINTEXT")
+        return controllers | parse_protocol_map(self.listener_security_protocol_map)
+
+    @property
+    def connection_limits(self) -> dict[str, int]:
+        """Address or host name to the connections it may hold, where that is not the usual."""
+        name = "max.connections.per.ip.overrides"
+        limits: dict[str, int] = {}
+        for pair in filter(None, self.max_connections_per_ip_overrides.split(",")):
+            host, _, count = pair.strip().rpartition(":")
+            if not host or not count.strip().isdecimal():
+                raise InvalidConfig(f"{name}: {pair.strip()!r} must be host:count")
+            limits[host] = int(count)
+        return limits
+
+    @property
+    def retention_ms(self) -> int:
+        """The finest unit that is given counts; any negative value keeps records for ever."""
+        minutes = self.log_retention_minutes
+        if self.log_retention_ms is not None:
+            retention_ms = self.log_retention_ms
+        elif minutes is not None:
+            retention_ms = minutes * _MINUTE_MS
+        else:
+            retention_ms = self.log_retention_hours * _HOUR_MS
+        return max(retention_ms, -1)
+
+    @property
+    def roll_ms(self) -> int:
+        coarse = self.log_roll_hours * _HOUR_MS
+        return self.log_roll_ms if self.log_roll_ms is not None else coarse
+
+    @property
+    def roll_jitter_ms(self) -> int:
+        coarse = self.log_roll_jitter_hours * _HOUR_MS
+        return self.log_roll_jitter_ms if self.log_roll_jitter_ms is not None else coarse
+
+    @property
+    def flush_interval_ms(self) -> int:
+        coarse = self.log_flush_scheduler_interval_ms
+        return self.log_flush_interval_ms if self.log_flush_interval_ms is not None else coarse
+
+
+BROKER_CONFIGS = definitions_of(BrokerSettings)
+
+DYNAMIC_BROKER_CONFIGS = frozenset(
+    name for name, definition in BROKER_CONFIGS.items() if not definition.is_read_only
+)
+
+# Kafka knows these only as dynamic configs. Its reassignment tool sets them, so they are kept;
+# with nothing to copy between brokers there is nothing to throttle.
+REPLICATION_THROTTLES = frozenset(
+    {
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+
+
+def load(properties: Mapping[str, str]) -> tuple[BrokerSettings, list[str]]:
+    """Settings and warnings from a properties file; every mistake in it is named at once."""
+    values: dict[str, Any] = {}
+    warnings: list[str] = []
+    mistakes: list[str] = []
+    for name, text in properties.items():
+        definition = BROKER_CONFIGS.get(name)
+        try:
+            if definition is None:
+                warnings.append(_explain(name))
+            else:
+                values[field_name(name)] = definition.parse(text)
+        except InvalidConfig as mistake:
+            mistakes.append(str(mistake))
+    if mistakes:
+        raise InvalidConfig("\n".join(mistakes))
+    values.setdefault("node_id", values.get("broker_id", 1))
+    given = {name: text for name, text in properties.items() if name in BROKER_CONFIGS}
+    settings = BrokerSettings(**values, given=given)
+    check(settings)
+    return settings, warnings
+
+
+def check(settings: BrokerSettings) -> None:
+    """The rules that join several properties."""
+    _check_node(settings)
+    _check_listeners(settings)
+    _check_logs(settings)
+
+
+def with_dynamic(
+    settings: BrokerSettings,
+    cluster_default: Mapping[str, str],
+    broker: Mapping[str, str],
+) -> BrokerSettings:
+    """The settings with what was changed at run time laid over them.
+
+    Both layers were checked when they were stored. What this version cannot apply (a directory
+    may come from another one) is left out rather than keeping the node from starting.
+    """
+    values: dict[str, Any] = {}
+    for name, text in {**cluster_default, **broker}.items():
+        if name in DYNAMIC_BROKER_CONFIGS:
+            try:
+                values[field_name(name)] = BROKER_CONFIGS[name].parse(text)
+            except InvalidConfig:
+                continue
+    return msgspec.structs.replace(settings, **values)
+
+
+def validate_dynamic(configs: Mapping[str, str], settings: BrokerSettings) -> None:
+    """Whether a change at run time is allowed; like Kafka, a bad value is an invalid request."""
+    values: dict[str, Any] = {}
+    for name, text in configs.items():
+        if name in REPLICATION_THROTTLES:
+            continue
+        if name not in BROKER_CONFIGS:
+            raise InvalidRequest(_explain(name, cannot="cannot be set"))
+        if name not in DYNAMIC_BROKER_CONFIGS:
+            raise InvalidRequest(
+                f"{name} cannot be changed while the broker runs; set it in the properties file "
+                "and restart"
+            )
+        try:
+            values[field_name(name)] = BROKER_CONFIGS[name].parse(text)
+        except InvalidConfig as mistake:
+            raise InvalidRequest(str(mistake)) from None
+    try:
+        _check_logs(msgspec.structs.replace(settings, **values))
+    except InvalidConfig as mistake:
+        raise InvalidRequest(str(mistake)) from None
+
+
+def _explain(name: str, cannot: str = "is ignored") -> str:
+    """What to say about a name that is not honoured; raises if Kafka does not know it either."""
+    from headrace.settings import kafka_properties  # Large, and seldom needed.
+
+    reason = kafka_properties.reason_unsupported(name)
+    if reason is None:
+        hint = nearest(name, [*BROKER_CONFIGS, *kafka_properties.names()])
+        raise InvalidConfig(f"{name} is not a broker property{hint}")
+    return f"{name} {cannot}: {reason}"
+
+
+def _check_node(settings: BrokerSettings) -> None:
+    if settings.broker_id not in (-1, settings.node_id):
+        raise InvalidConfig(
+            f"node.id is {settings.node_id} and broker.id is {settings.broker_id}; "
+            "give node.id alone"
+        )
+    if set(settings.process_roles) != {"broker", "controller"}:
+        raise InvalidConfig(
+            "process.roles must be broker,controller: a node is its own quorum of one and cannot "
+            "join another yet"
+        )
+    voters = settings.controller_quorum_voters
+    alone = all(voter.startswith(f"{settings.node_id}@") for voter in voters)
+    if not alone or len(voters) > 1 or len(settings.controller_quorum_bootstrap_servers) > 1:
+        raise InvalidConfig(
+            "controller.quorum.voters and controller.quorum.bootstrap.servers may name only this "
+            "node: a quorum of several is not supported yet"
+        )
+
+
+def _check_listeners(settings: BrokerSettings) -> None:
+    listeners = parse_listeners(settings.listeners)
+    check_protocols(listeners, settings.protocols)
+    names = {listener.name for listener in settings.broker_listeners}
+    if not names:
+        raise InvalidConfig("listeners must have one for clients, such as PLAINTEXT://:9092")
+    for advertised in settings.advertised.values():
+        if advertised.name not in names | set(settings.controller_listener_names):
+            raise InvalidConfig(f"advertised.listeners: {advertised} has no twin in listeners")
+        if advertised.host == "0.0.0.0" and advertised.name in names:
+            raise InvalidConfig(
+                f"advertised.listeners: clients cannot be sent to {advertised}; give a host name "
+                "or address that they can reach"
+            )
+    between_brokers = settings.inter_broker_listener_name
+    if between_brokers is not None and between_brokers.upper() not in names:
+        raise InvalidConfig(f"inter.broker.listener.name: {between_brokers} is not in listeners")
+    _ = settings.connection_limits  # Reading it is what checks it.
+
+
+def _check_logs(settings: BrokerSettings) -> None:
+    if settings.retention_ms == 0:
+        raise InvalidConfig("log.retention.ms must be -1 (unlimited) or at least 1")
+    shortest = settings.log_cleaner_min_compaction_lag_ms
+    longest = settings.log_cleaner_max_compaction_lag_ms
+    if shortest > longest:
+        raise InvalidConfig(
+            f"log.cleaner.min.compaction.lag.ms ({shortest}) must not exceed "
+            f"log.cleaner.max.compaction.lag.ms ({longest})"
+        )
+    share = settings.log_cleaner_dedupe_buffer_size // max(settings.log_cleaner_threads, 1)
+    if share <= _CLEANER_BUFFER_MIN:
+        raise InvalidConfig(
+            "log.cleaner.dedupe.buffer.size must give each of log.cleaner.threads more than "
+            f"{_CLEANER_BUFFER_MIN} bytes, not {share}"
+        )

@@ -1,0 +1,64 @@
+"""The configs of a client metrics subscription (KIP-714): which clients push what, how often."""
+
+from collections.abc import Mapping
+
+from headrace.errors import InvalidConfig
+from headrace.settings.definitions import ConfigDefinition, ConfigType, Value, between, nearest
+
+_MATCH_KEYS = (
+    "client_id",
+    "client_instance_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+
+
+def _match_patterns(value: Value) -> str | None:
+    """Pairs such as `client_id=app-.*`; each pattern must compile."""
+    import re  # Only when a subscription is changed.
+
+    for pair in value if isinstance(value, tuple) else ():
+        key, separator, pattern = pair.partition("=")
+        if not separator or key.strip() not in _MATCH_KEYS:
+            return f"must be pairs of key=pattern with the keys {', '.join(_MATCH_KEYS)}"
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            return f"has a pattern that is no regular expression ({error})"
+    return None
+
+
+CLIENT_METRICS_CONFIGS: Mapping[str, ConfigDefinition] = {
+    "interval.ms": ConfigDefinition(
+        name="interval.ms",
+        type=ConfigType.INT,
+        default=300_000,
+        validator=between(100, 3_600_000),
+        documentation="How often a client of this subscription pushes its metrics.",
+    ),
+    "metrics": ConfigDefinition(
+        name="metrics",
+        type=ConfigType.LIST,
+        default=(),
+        documentation="Prefixes of the metrics that clients push; * asks for all of them.",
+    ),
+    "match": ConfigDefinition(
+        name="match",
+        type=ConfigType.LIST,
+        default=(),
+        validator=_match_patterns,
+        documentation="Which clients this subscription is for, as key=pattern pairs.",
+    ),
+}
+
+
+def validate(configs: Mapping[str, str]) -> None:
+    """Raise `InvalidConfig` unless a subscription may have these configs."""
+    for name, text in configs.items():
+        definition = CLIENT_METRICS_CONFIGS.get(name)
+        if definition is None:
+            hint = nearest(name, CLIENT_METRICS_CONFIGS)
+            raise InvalidConfig(f"Unknown client metrics config name: {name}{hint}")
+        definition.parse(text)

@@ -1,0 +1,108 @@
+"""Java `.properties` text, the format of `server.properties` and `meta.properties`.
+
+The rules are Java's: `#` and `!` open comments, a key ends at the first unescaped `=`, `:` or
+blank, a line that ends in an odd number of backslashes goes on in the next one, and
+backslash escapes include `\\uXXXX`. Later lines win over earlier ones.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from headrace.errors import InvalidConfig
+
+_BLANKS = " \t\f"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f", "\\": "\\\\"}
+
+
+def parse(text: str) -> dict[str, str]:
+    """Every property of a file, in the order of the file."""
+    properties: dict[str, str] = {}
+    for line in _logical_lines(text):
+        key, value = _split(line)
+        properties[_unescape(key)] = _unescape(value)
+    return properties
+
+
+def render(properties: Mapping[str, str], comment: str = "") -> str:
+    """Text that `parse`, and Java, read back as the same properties."""
+    lines = [f"# {line}" for line in comment.splitlines()]
+    lines += [f"{_escape_key(key)}={_escape(value)}" for key, value in properties.items()]
+    return "".join(line + "\n" for line in lines)
+
+
+def parse_assignment(assignment: str) -> tuple[str, str]:
+    """A `name=value` pair from a command line."""
+    name, separator, value = assignment.partition("=")
+    if not separator or not name.strip():
+        raise InvalidConfig(f"{assignment!r} is not of the form name=value")
+    return name.strip(), value.strip()
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments and blanks, with continuation lines joined."""
+    pending = ""
+    continues = False
+    for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        line = raw.lstrip(_BLANKS)
+        if not continues and (not line or line[0] in "#!"):
+            continue
+        trailing = len(line) - len(line.rstrip("\\"))
+        continues = trailing % 2 == 1
+        pending += line[:-1] if continues else line
+        if not continues:
+            yield pending
+            pending = ""
+    if pending:
+        yield pending
+
+
+def _split(line: str) -> tuple[str, str]:
+    """Key and value, still escaped; blanks around one separator do not count."""
+    position = 0
+    while position < len(line) and line[position] not in "=:" + _BLANKS:
+        position += 2 if line[position] == "\\" else 1
+    rest = line[position:].lstrip(_BLANKS)
+    if rest and rest[0] in "=:":
+        rest = rest[1:].lstrip(_BLANKS)
+    return line[:position], rest
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    parts: list[str] = []
+    position = 0
+    while position < len(text):
+        char = text[position]
+        if char != "\\":
+            parts.append(char)
+            position += 1
+        elif text[position + 1 : position + 2] == "u":
+            parts.append(_code_point(text[position + 2 : position + 6]))
+            position += 6
+        else:
+            escaped = text[position + 1 : position + 2]
+            parts.append(_ESCAPES.get(escaped, escaped))
+            position += 2
+    return _join_surrogates("".join(parts))
+
+
+def _code_point(digits: str) -> str:
+    if len(digits) != 4 or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
+        raise InvalidConfig(f"\\u{digits} in a properties file is not four hexadecimal digits")
+    return chr(int(digits, 16))
+
+
+def _join_surrogates(text: str) -> str:
+    """Java writes a character beyond the first plane as two escapes."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _escape(text: str) -> str:
+    escaped = "".join(_ESCAPED.get(char, char) for char in text)
+    return "\\" + escaped if escaped.startswith((" ", "#", "!")) else escaped
+
+
+def _escape_key(key: str) -> str:
+    escaped = "".join(_ESCAPED.get(char, char) for char in key)
+    return "".join("\\" + char if char in "=: #!" else char for char in escaped)
