@@ -1,0 +1,198 @@
+"""Brokers under test as real processes: Headrace, and Apache Kafka to check the tests against.
+
+`HEADRACE_TEST_TARGET=kafka` runs the integration tests on Apache Kafka. A test that fails there
+demands something that Kafka does not do, so the test is wrong.
+"""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from tests.kafka_release import find_kafka
+
+HOST = "127.0.0.1"
+# Below the range that the kernel gives to clients: while a node is down, a client that knocks on
+# its port must not happen to be given that very port itself.
+PORTS = range(15_000, 32_000)
+START_SECONDS_MAX = 60
+# Only warnings, and the one line that says that the node is ready.
+KAFKA_LOGGING = """\
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d %p %m%n
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+logger.started.name = kafka.server.KafkaRaftServer
+logger.started.level = info
+"""
+
+T = TypeVar("T")
+
+
+def eventually(
+    probe: Callable[[], T], *, seconds: float = 30, expect: Callable[[T], bool] = bool
+) -> T:
+    """Ask again and again until the answer is as expected, and return it."""
+    deadline = time.monotonic() + seconds
+    while not expect(answer := probe()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"still {answer!r} after {seconds} s")
+        time.sleep(0.02)
+    return answer
+
+
+def free_port() -> int:
+    for port in random.sample(PORTS, 200):
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    raise AssertionError("no free port found")
+
+
+class Flavour(Protocol):
+    """How to run one kind of broker."""
+
+    name: str
+
+    def command(self, directory: Path, port: int, settings: Mapping[str, str]) -> list[str]: ...
+
+    def is_ready(self, log: str) -> bool: ...
+
+
+class Headrace:
+    """The broker of this project, started as a user does."""
+
+    name = "headrace"
+
+    def command(self, directory: Path, port: int, settings: Mapping[str, str]) -> list[str]:
+        program = str(Path(sys.executable).with_name("headrace"))
+        options = [f"--set={name}={value}" for name, value in settings.items()]
+        data = str(directory / "data")
+        return [program, "up", "--data", data, "--listen", f"{HOST}:{port}", *options]
+
+    def is_ready(self, log: str) -> bool:
+        return "Headrace is ready on " in log
+
+
+class Kafka:
+    """Apache Kafka as one combined node, with short waits before its background work."""
+
+    name = "kafka"
+
+    def command(self, directory: Path, port: int, settings: Mapping[str, str]) -> list[str]:
+        properties = directory / "server.properties"
+        if not properties.exists():
+            controller_port = free_port()
+            values = {**self.defaults(directory, port, controller_port), **settings}
+            write_properties(properties, values)
+            cluster = find_kafka().run("kafka-storage", "random-uuid").strip()
+            format_log = find_kafka().run(
+                "kafka-storage", "format", "--standalone", "-t", cluster, "-c", str(properties)
+            )
+            (directory / "format.log").write_text(format_log)
+        logging = directory / "log4j2.properties"
+        logging.write_text(KAFKA_LOGGING)
+        flags = ("-Xmx512M", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={logging}")
+        return find_kafka().command("kafka-server-start", str(properties), flags=flags)
+
+    def defaults(self, directory: Path, port: int, controller_port: int) -> dict[str, str]:
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": f"{HOST}:{controller_port}",
+            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(directory / "data"),
+            "log.initial.task.delay.ms": "100",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+        }
+
+    def is_ready(self, log: str) -> bool:
+        return "Kafka Server started" in log
+
+
+def write_properties(path: Path, values: Mapping[str, str]) -> None:
+    path.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+
+
+def flavour_under_test() -> Flavour:
+    return Kafka() if os.environ.get("HEADRACE_TEST_TARGET") == "kafka" else Headrace()
+
+
+class Node:
+    """One broker process, which can be stopped or killed and started again on its address."""
+
+    def __init__(self, flavour: Flavour, directory: Path, settings: Mapping[str, str]) -> None:
+        self.flavour = flavour
+        self.directory = directory
+        self.settings = dict(settings)
+        self.port = free_port()
+        self.log_path = directory / "node.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def address(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def data(self) -> Path:
+        """The data directory, unless the test set `log.dirs` itself."""
+        return self.directory / "data"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace") if self.log_path.exists() else ""
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Run the broker and wait until it says that it is ready."""
+        command = self.flavour.command(self.directory, self.port, self.settings)
+        seen = len(self.log)
+        with self.log_path.open("ab") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        eventually(lambda: self.is_ready_since(seen), seconds=START_SECONDS_MAX)
+
+    def is_ready_since(self, position: int) -> bool:
+        if not self.is_running:
+            raise AssertionError(f"the node ended while it started:\n{self.log[position:]}")
+        return self.flavour.is_ready(self.log[position:])
+
+    def stop(self) -> int:
+        """End as an operator does, and return the exit code."""
+        return self.end_with(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """End as a crash does."""
+        return self.end_with(signal.SIGKILL)
+
+    def end_with(self, number: signal.Signals) -> int:
+        assert self.process is not None
+        self.process.send_signal(number)
+        return self.process.wait(timeout=60)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
