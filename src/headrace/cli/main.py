@@ -1,0 +1,69 @@
+"""The `headrace` program: finds the command's module, runs it, and turns failures into one line.
+
+A start of the broker must not pay for commands that it does not run, so nothing but the
+called command's module is imported, and the table below carries the summaries of the others.
+A command module offers `command`, a click command, or `main(arguments) -> int`, a plain
+function for those that start so often or stay so long that even click is too heavy.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+
+from headrace.errors import HeadraceError
+
+COMMANDS: dict[str, str] = {
+    "up": "Start a node and serve Kafka clients until Ctrl-C.",
+    "topics": "List, describe, create, alter and delete topics.",
+    "configs": "Describe and alter the settings of topics and brokers.",
+    "produce": "Write lines from standard input as records.",
+    "consume": "Write records to standard output.",
+    "offsets": "Show where each partition starts and ends, or stood at a time.",
+    "records": "Show one record with its batch, or delete records before an offset.",
+    "log": "Dump the files of a log readably, list segments and log directories.",
+    "cluster": "Describe brokers, metadata quorum and features.",
+    "bench": "Put a load on a cluster and measure throughput and latency.",
+    "doctor": "Check this machine before it hurts.",
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; the result is the exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _run(given)
+    except HeadraceError as error:
+        return _fail(str(error) or type(error).__name__)
+    except BrokenPipeError:
+        # The reader of our output has left, as `head` does; Python must not complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def load(name: str) -> ModuleType:
+    """The module of one command."""
+    return import_module(f"headrace.cli.{name}")
+
+
+def _run(arguments: list[str]) -> int:
+    name = arguments[0] if arguments else ""
+    if name in COMMANDS:
+        plain = getattr(load(name), "main", None)
+        if plain is not None:
+            return int(plain(arguments[1:]) or 0)
+    from headrace.cli.group import run
+
+    return run(arguments)
+
+
+def _fail(message: str) -> int:
+    print(f"headrace: {message}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

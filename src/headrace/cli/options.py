@@ -1,0 +1,135 @@
+"""Options and value types that several commands share, so that they look and act alike."""
+
+import datetime as dt
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import click
+
+from headrace.errors import HeadraceError
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_AGO = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def moment(text: str) -> int:
+    """An option's value that is a point in time, as milliseconds since 1970."""
+    try:
+        return parse_moment(text, now_ms=time.time_ns() // 1_000_000)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{text!r} is not a time; give one like 2026-03-01T12:00:00Z,"
+            " milliseconds since 1970, or how long ago: 90s, 15m, 2h, 7d"
+        ) from error
+
+
+def name_value(text: str) -> tuple[str, str]:
+    """An option's value of the form `name=value`."""
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise click.BadParameter(f"{text!r} is not of the form name=value")
+    return name, value
+
+
+def parse_moment(text: str, *, now_ms: int) -> int:
+    """Milliseconds since 1970; a time without a zone is local time, as people mean it."""
+    if text.isdigit():
+        return int(text)
+    if ago := _AGO.fullmatch(text):
+        return now_ms - int(float(ago[1]) * _UNIT_MS[ago[2]])
+    return round(dt.datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def bootstrap_option(command: _Command) -> _Command:
+    """`--bootstrap`: which cluster to talk to."""
+    return click.option(
+        "--bootstrap",
+        "-b",
+        envvar="HEADRACE_BOOTSTRAP",
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        metavar="HOST:PORT,...",
+        help="Brokers to ask first; also from HEADRACE_BOOTSTRAP.",
+    )(command)
+
+
+def command_config_option(command: _Command) -> _Command:
+    """`--command-config`: how to reach a cluster that asks for more than an address."""
+    return click.option(
+        "--command-config",
+        type=click.Path(exists=True, dir_okay=False),
+        help="Properties file with client settings, such as security.protocol.",
+    )(command)
+
+
+def cluster_options(command: _Command) -> _Command:
+    """What every command that asks a cluster takes."""
+    timeout = click.option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=30.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Give up after this long.",
+    )
+    return bootstrap_option(command_config_option(timeout(command)))
+
+
+def json_option(command: _Command) -> _Command:
+    """`--json`: one document for programs in place of a table for people."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(command)
+
+
+def property_option(command: _Command) -> _Command:
+    """`-X name=value`: anything else that librdkafka can be told."""
+    return click.option(
+        "--property",
+        "-X",
+        "properties",
+        type=name_value,
+        metavar="NAME=VALUE",
+        multiple=True,
+        help="A librdkafka setting; may be repeated.",
+    )(command)
+
+
+def client_properties(path: str | None) -> dict[str, str]:
+    """The settings of `--command-config`."""
+    if path is None:
+        return {}
+    from headrace.settings import properties
+
+    with open(path, encoding="utf-8") as file:
+        return dict(properties.parse(file.read()))
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is lost, when there is someone to ask; scripts are trusted."""
+    if not yes and sys.stdin.isatty() and sys.stderr.isatty():
+        click.confirm(question, abort=True, err=True)
+
+
+def as_mapping(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    """Settings from repeated `name=value` options; naming one twice is a mistake."""
+    settings: dict[str, str] = {}
+    for name, value in pairs:
+        if name in settings:
+            raise HeadraceError(f"{name} is given twice; keep the one that you mean")
+        settings[name] = value
+    return settings
+
+
+def is_terminal(descriptor: int) -> bool:
+    """Whether a person is watching this descriptor."""
+    try:
+        return os.isatty(descriptor)
+    except OSError:
+        return False

@@ -1,0 +1,87 @@
+"""What commands print: tables for people through rich, JSON for programs through msgspec."""
+
+import datetime as dt
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+Cell = str | int | float | None
+
+
+def print_json(document: Any) -> None:
+    """One JSON document on standard output, indented: still easy on the eye, and on `jq`."""
+    import msgspec
+
+    text = msgspec.json.format(msgspec.json.encode(document), indent=2)
+    sys.stdout.write(text.decode() + "\n")
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str | None = None
+) -> None:
+    """A table as wide as its content; numbers are on the right, where they compare well."""
+    from rich import box
+    from rich.table import Table
+
+    content = [list(row) for row in rows]
+    table = Table(
+        box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False
+    )
+    for index, column in enumerate(columns):
+        is_number = bool(content) and all(
+            isinstance(row[index], int | float | None) for row in content
+        )
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    for row in content:
+        table.add_row(*map(cell_text, row))
+    _console().print(table)
+
+
+def print_line(text: str) -> None:
+    """One plain line on standard output."""
+    sys.stdout.write(text + "\n")
+
+
+def warn(text: str) -> None:
+    """One line for the person, never in the way of the output."""
+    sys.stdout.flush()
+    sys.stderr.write(f"headrace: {text}\n")
+
+
+def cell_text(value: Cell) -> str:
+    """How a value stands in a table; rich's own markup in it is text and stays so."""
+    from rich.markup import escape
+
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:,.1f}"
+    return escape(str(value))
+
+
+def size_text(size_bytes: int) -> str:
+    """A size for people: 1.5 MiB."""
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def time_text(timestamp_ms: int) -> str:
+    """A timestamp for people, in UTC and to the millisecond; negative ones mean there is none."""
+    if timestamp_ms < 0:
+        return "-"
+    try:
+        moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, tz=dt.UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _console() -> Any:
+    """Tables keep their full width in files and pipes; only a terminal has an edge to fold at."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=10_000, no_color=True)

@@ -1,0 +1,83 @@
+"""Bootstrap addresses: what a user wrote, parsed, and checked before anything waits for them."""
+
+import socket
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from headrace.errors import HeadraceError
+
+DEFAULT_PORT = 9092
+
+
+class BrokerUnreachable(HeadraceError):
+    """No broker answers where one was expected."""
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_addresses(bootstrap: str) -> list[Address]:
+    """`host:port,host:port`; a bare host has Kafka's port, IPv6 hosts stand in brackets."""
+    addresses = [_parse_address(part.strip()) for part in bootstrap.split(",") if part.strip()]
+    if not addresses:
+        raise HeadraceError("no bootstrap server is given; name one as host:port")
+    return addresses
+
+
+def connect_any(addresses: Sequence[Address], timeout_s: float) -> tuple[socket.socket, Address]:
+    """A connection to the first address that accepts one.
+
+    All of them failing is the usual first mistake of a new user, so the message says what to do.
+    """
+    deadline = time.monotonic() + timeout_s
+    failure: OSError | None = None
+    for address in addresses:
+        left_s = max(0.1, deadline - time.monotonic())
+        try:
+            return connect(address, left_s), address
+        except OSError as error:
+            failure = error
+    names = ", ".join(map(str, addresses))
+    raise BrokerUnreachable(
+        f"cannot reach {names}: {failure_text(failure)}; start a node with `headrace up`, or name"
+        " your brokers with --bootstrap or HEADRACE_BOOTSTRAP"
+    )
+
+
+def connect(address: Address, timeout_s: float) -> socket.socket:
+    """A TCP connection that sends small requests at once."""
+    opened = socket.create_connection(address, timeout=timeout_s)
+    opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return opened
+
+
+def check_reachable(bootstrap: str, timeout_s: float = 10.0) -> None:
+    """Fail at once and clearly where librdkafka would retry in silence."""
+    opened, _ = connect_any(parse_addresses(bootstrap), timeout_s)
+    opened.close()
+
+
+def failure_text(error: OSError | None) -> str:
+    """What went wrong on a socket, in lower-case words that fit into a sentence."""
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if error is None or not error.strerror:
+        return str(error or "nothing was tried")
+    return error.strerror[0].lower() + error.strerror[1:]
+
+
+def _parse_address(text: str) -> Address:
+    host, separator, port = text.rpartition(":")
+    if not separator or (":" in host and not host.startswith("[")):
+        host, port = text, str(DEFAULT_PORT)
+    if not port.isdigit() or not 0 < int(port) < 65536:
+        raise HeadraceError(f"{text!r} is not an address; write it as host:port")
+    return Address(host.strip("[]"), int(port))

@@ -1,0 +1,168 @@
+"""Records of a topic's partitions from any offset or time, without a consumer group.
+
+The reader assigns partitions to itself and keeps no progress at the broker: reading with it
+disturbs nobody. confluent-kafka's consumer wrapped once; batches come as lists of its messages.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from headrace.client.librdkafka import ClientFailure, client_settings, translated
+
+BATCH_RECORDS_MAX = 10_000
+POLL_S = 0.1
+
+_DEFAULTS: dict[str, Any] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "fetch.queue.backoff.ms": 5,  # The default of a second makes a fast reader wait for nothing.
+    "queued.max.messages.kbytes": 65_536,
+    "fetch.message.max.bytes": 8 << 20,
+    "allow.auto.create.topics": False,
+    "auto.offset.reset": "earliest",  # Only met when retention overtakes the reader.
+}
+
+# librdkafka reconnects by itself; a broker that is away for a moment ends no reading.
+_PASSING = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+    }
+)
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Where reading begins: exactly one of the three is set, or none for the end of the log."""
+
+    offset: int | None = None
+    """An offset; a negative one counts back from the end of each partition."""
+    timestamp_ms: int | None = None
+    """The first record at or after this time."""
+    from_beginning: bool = False
+
+
+class RecordReader:
+    """Reads partitions of one topic; ends never by itself, but knows when it stands at the end."""
+
+    def __init__(
+        self, bootstrap: str, topic: str, properties: Mapping[str, Any], timeout_s: float = 10.0
+    ) -> None:
+        self.topic = topic
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        self._assigned: frozenset[int] = frozenset()
+        self._ended: set[int] = set()
+        defaults = {"group.id": f"headrace-reader-{os.getpid()}", **_DEFAULTS}
+        try:
+            self._consumer = Consumer(client_settings(bootstrap, properties, defaults))
+        except KafkaException as error:
+            raise translated(error, bootstrap) from error
+
+    def partitions(self) -> list[int]:
+        """The partitions that the topic has."""
+        try:
+            listed = self._consumer.list_topics(self.topic, timeout=self._timeout_s)
+        except KafkaException as error:
+            raise translated(error, self._bootstrap) from error
+        topic = listed.topics[self.topic]
+        if topic.error is not None and topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise ClientFailure(
+                f"topic {self.topic!r} does not exist; see what there is with: headrace topics list"
+            )
+        if topic.error is not None:
+            raise ClientFailure(f"topic {self.topic!r}: {topic.error.str()}")
+        return sorted(topic.partitions)
+
+    def assign(self, start: Start, partitions: Sequence[int]) -> None:
+        """Begin to read these partitions."""
+        try:
+            self._consumer.assign([self._start_of(start, index) for index in partitions])
+        except KafkaException as error:
+            raise translated(error, self._bootstrap) from error
+        self._assigned = frozenset(partitions)
+        self._ended.clear()
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether every partition was read to its end at least once."""
+        return self._ended >= self._assigned
+
+    def read(self, count_max: int = BATCH_RECORDS_MAX, timeout_s: float = POLL_S) -> list[Message]:
+        """The next records, none when none came in time.
+
+        Waits for one and takes what is there besides: librdkafka's own bulk call would wait the
+        whole time for a full list, and so add to the age of the first record.
+        """
+        first = self._consumer.poll(timeout_s)
+        if first is None:
+            return []
+        messages = [first]
+        if count_max > 1:
+            messages += self._consumer.consume(count_max - 1, 0)
+        if not any(message.error() for message in messages):
+            return messages
+        return [message for message in messages if self._is_record(message)]
+
+    def close(self) -> None:
+        """Leave; without a group there is nobody to tell."""
+        self._consumer.close()
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset of a partition, and the offset after its last."""
+        wanted = TopicPartition(self.topic, partition)
+        found = self._consumer.get_watermark_offsets(wanted, timeout=self._timeout_s)
+        if found is None:
+            raise ClientFailure(f"{self.topic}-{partition} did not tell its offsets in time")
+        return found[0], found[1]
+
+    def _start_of(self, start: Start, partition: int) -> TopicPartition:
+        if start.from_beginning:
+            return TopicPartition(self.topic, partition, OFFSET_BEGINNING)
+        if start.timestamp_ms is not None:
+            return self._start_at_time(partition, start.timestamp_ms)
+        first, end = self.bounds(partition)
+        if start.offset is None:
+            # Asked now, not by librdkafka later: what is written from here on will be read.
+            return TopicPartition(self.topic, partition, end)
+        if start.offset < 0:
+            return TopicPartition(self.topic, partition, max(first, end + start.offset))
+        if not first <= start.offset <= end:
+            raise ClientFailure(
+                f"{self.topic}-{partition} holds offsets {first} to {end}; {start.offset} is not"
+                " among them"
+            )
+        return TopicPartition(self.topic, partition, start.offset)
+
+    def _start_at_time(self, partition: int, timestamp_ms: int) -> TopicPartition:
+        wanted = TopicPartition(self.topic, partition, timestamp_ms)
+        found = self._consumer.offsets_for_times([wanted], timeout=self._timeout_s)[0]
+        if found.error is not None:
+            raise ClientFailure(f"{self.topic}-{partition}: {found.error.str()}")
+        offset = found.offset if found.offset >= 0 else OFFSET_END
+        return TopicPartition(self.topic, partition, offset)
+
+    def _is_record(self, message: Message) -> bool:
+        error = message.error()
+        if error is None:
+            return True
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._ended.add(message.partition() or 0)
+            return False
+        if error.retriable() or error.code() in _PASSING:
+            return False
+        raise ClientFailure(f"{self.topic}-{message.partition()}: {error.str()} ({error.name()})")
