@@ -1,0 +1,89 @@
+"""Messages to bytes and back, in any version that Kafka speaks.
+
+Each message and version has a reader and a writer of its own, compiled from the field table
+when it is first needed (about a millisecond) and kept: plain Python without interpretation.
+Code that handles one message a thousand times a second asks for `reader` or `writer` once.
+"""
+
+import struct
+from typing import Any, TypeVar
+
+from headrace.errors import UnsupportedVersion
+from headrace.protocol.message import Message
+from headrace.protocol.primitives import DecodeError
+from headrace.protocol.readers import Reader, compile_reader
+from headrace.protocol.writers import Writer, compile_writer
+
+__all__ = ["DecodeError", "decode", "encode", "encode_into", "read", "reader", "writer"]
+
+M = TypeVar("M", bound=Message)
+
+_readers: dict[tuple[type[Message], int], Reader[Any]] = {}
+_writers: dict[tuple[type[Message], int], Writer] = {}
+
+
+def encode(message: Message, version: int) -> bytearray:
+    """The bytes of a message.
+
+    A value that the version has no field for is left out where Kafka calls the field
+    ignorable; elsewhere it is an error, because leaving it out would change the meaning.
+    """
+    out = bytearray()
+    (_writers.get((type(message), version)) or writer(type(message), version))(message, out)
+    return out
+
+
+def encode_into(message: Message, version: int, out: bytearray) -> None:
+    """Append the bytes of a message to what is there already."""
+    (_writers.get((type(message), version)) or writer(type(message), version))(message, out)
+
+
+def decode(
+    message: type[M], version: int, data: bytes | bytearray | memoryview, position: int = 0
+) -> M:
+    """The message that fills `data` from `position` to the end; `DecodeError` for anything else.
+
+    Record sets in it are views of `data`.
+    """
+    decoded, end = read(message, version, data, position)
+    if end != len(data):
+        raise DecodeError(
+            f"{message.__name__} v{version} ends {len(data) - end} bytes before its frame does"
+        )
+    return decoded
+
+
+def read(
+    message: type[M], version: int, data: bytes | bytearray | memoryview, position: int = 0
+) -> tuple[M, int]:
+    """The message at `position`, and the position after it."""
+    take = _readers.get((message, version)) or reader(message, version)
+    try:
+        return take(memoryview(data), position)
+    except (DecodeError, struct.error, IndexError, UnicodeDecodeError) as error:
+        raise DecodeError(f"not a {message.__name__} v{version}: {error}") from error
+
+
+def reader(message: type[M], version: int) -> Reader[M]:
+    """The compiled reader; it raises `struct.error`, `IndexError` and the like as they come."""
+    found = _readers.get((message, version))
+    if found is None:
+        found = _readers[message, version] = compile_reader(message, _checked(message, version))
+    return found
+
+
+def writer(message: type[Message], version: int) -> Writer:
+    """The compiled writer."""
+    found = _writers.get((message, version))
+    if found is None:
+        found = _writers[message, version] = compile_writer(message, _checked(message, version))
+    return found
+
+
+def _checked(message: type[Message], version: int) -> int:
+    if version not in message.VERSIONS:
+        known = message.VERSIONS
+        raise UnsupportedVersion(
+            f"{message.__name__} has versions {known[0]} to {known[-1]}, not {version}"
+        )
+    return version

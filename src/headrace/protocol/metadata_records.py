@@ -1,0 +1,43 @@
+"""The values of `__cluster_metadata` records: a small frame that says which record it is."""
+
+from headrace.protocol.codec import DecodeError, decode, encode_into
+from headrace.protocol.message import Message
+from headrace.protocol.primitives import read_varint, varint
+from headrace.protocol.schemas.records import metadata
+
+FRAME_VERSION = 1
+
+_BY_KEY: dict[int, type[Message]] = {
+    one.API_KEY: one
+    for one in vars(metadata).values()
+    if isinstance(one, type) and issubclass(one, Message) and one is not Message
+}
+
+
+def encode_metadata_record(message: Message, version: int) -> bytes:
+    """A record's value: frame version, record type, its version, the record."""
+    out = bytearray((FRAME_VERSION,))
+    out += varint(message.API_KEY) + varint(version)
+    encode_into(message, version, out)
+    return bytes(out)
+
+
+def decode_metadata_record(data: bytes | bytearray | memoryview) -> tuple[Message, int]:
+    """The record in a value, and the version it was written in.
+
+    A type or version that we do not know is an error: what the record says about the cluster
+    cannot be skipped.
+    """
+    view = memoryview(data)
+    try:
+        frame_version, position = read_varint(view, 0)
+        key, position = read_varint(view, position)
+        version, position = read_varint(view, position)
+    except IndexError as error:
+        raise DecodeError("a metadata record ends within its frame") from error
+    if frame_version != FRAME_VERSION:
+        raise DecodeError(f"metadata record frame {frame_version} is unknown")
+    record = _BY_KEY.get(key)
+    if record is None or version not in record.VERSIONS:
+        raise DecodeError(f"metadata record type {key} version {version} is unknown")
+    return decode(record, version, view, position), version

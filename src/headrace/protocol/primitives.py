@@ -1,0 +1,82 @@
+"""The rare cases that compiled readers and writers call out for: long lengths, tags, refusals.
+
+What every message needs is written out in the compiled code itself, because a call costs as
+much as the work. A compiled reader takes one byte for a length or a tag count and comes here
+only when that byte says that more follow.
+"""
+
+from typing import NoReturn
+
+from headrace.errors import InvalidRequest
+
+STRING_SIZE_MAX = 0x7FFF
+"""Kafka's limit for any string, in bytes."""
+
+
+class DecodeError(InvalidRequest):
+    """Bytes that are not the message that they were taken for."""
+
+
+def long_length(data: memoryview, position: int, first: int) -> tuple[int, int]:
+    """An unsigned varint whose first byte was read already: the value, and where it ends."""
+    value = first & 0x7F
+    for shift in (7, 14, 21, 28):
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise DecodeError("a varint is longer than five bytes")
+
+
+def read_varint(data: memoryview, position: int) -> tuple[int, int]:
+    """An unsigned varint: the value, and where it ends."""
+    first = data[position]
+    return (first, position + 1) if first < 0x80 else long_length(data, position + 1, first)
+
+
+def varint(value: int) -> bytes:
+    """The bytes of an unsigned varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_tag(data: memoryview, position: int) -> tuple[int, int, int]:
+    """The head of a tagged field: its tag, where its content starts, and where it ends."""
+    tag, position = read_varint(data, position)
+    size, position = read_varint(data, position)
+    if position + size > len(data):
+        raise DecodeError(f"tagged field {tag}: {size} bytes are announced and not there")
+    return tag, position, position + size
+
+
+def read_tag_count(data: memoryview, position: int, first: int) -> tuple[int, int]:
+    """How many tagged fields follow; each takes two bytes at least."""
+    count, position = (first, position) if first < 0x80 else long_length(data, position, first)
+    if count * 2 > len(data) - position:
+        raise DecodeError(f"{count} tagged fields are announced and not there")
+    return count, position
+
+
+def skip_tags(data: memoryview, position: int, first: int) -> int:
+    """Pass over tagged fields that a newer peer knows and we do not; the position after them."""
+    count, position = read_tag_count(data, position, first)
+    for _ in range(count):
+        _, _, position = read_tag(data, position)
+    return position
+
+
+def refuse_length(name: str, length: int) -> NoReturn:
+    """A string, a byte field or an array says that it is longer than the message."""
+    if length < 0:
+        raise DecodeError(f"{name} must not be null")
+    raise DecodeError(f"{name}: a length of {length} is announced, the message ends before")
+
+
+def refuse_tag(tag: int) -> NoReturn:
+    """A tagged field's content and its announced size differ."""
+    raise DecodeError(f"tagged field {tag}: its size is not that of its content")
