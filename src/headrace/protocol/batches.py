@@ -14,7 +14,7 @@ metadata and tests; `scan_records` walks a block of records without that.
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 from fastcrc.crc32 import iscsi
@@ -119,15 +119,8 @@ class Record(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-class RecordSpan(NamedTuple):
-    """Where a record lies in its block, and the little that decides whether it stays."""
-
-    start: int
-    end: int
-    timestamp_delta: int
-    offset_delta: int
-    key: bytes | None
-    has_value: bool
+RecordSpan = tuple[int, int, int, int, bytes | None, bool]
+"""Start and end of a record in its block, timestamp delta, offset delta, key, has a value."""
 
 
 def crc32c(data: Buffer) -> int:
@@ -201,14 +194,14 @@ def records_of(
     block = block_of(data, position, header, size_max)
     fixed_timestamp = header.max_timestamp if header.uses_log_append_time else None
     records = []
-    for span in scan_records(block, header.count):
-        timestamp = header.base_timestamp + span.timestamp_delta
+    for start, end, timestamp_delta, offset_delta, key, _ in scan_records(block, header.count):
+        timestamp = header.base_timestamp + timestamp_delta
         records.append(
             Record(
-                header.base_offset + span.offset_delta,
+                header.base_offset + offset_delta,
                 timestamp if fixed_timestamp is None else fixed_timestamp,
-                span.key,
-                *_value_and_headers(block, span),
+                key,
+                *_value_and_headers(block, start, end),
             )
         )
     return records
@@ -258,7 +251,7 @@ def scan_records(block: bytes, count: int) -> Iterator[RecordSpan]:
                 position += value_size >> 1
             if position >= end:  # At least the count of headers comes after the value.
                 raise CorruptMessage(f"The fields of a record at {start} exceed its length.")
-            yield RecordSpan(
+            yield (
                 start,
                 end,
                 (timestamp_delta >> 1) ^ -(timestamp_delta & 1),
@@ -411,28 +404,28 @@ def _append_bytes(out: bytearray, data: bytes | None) -> None:
 
 
 def _value_and_headers(
-    block: bytes, span: RecordSpan
+    block: bytes, start: int, end: int
 ) -> tuple[bytes | None, tuple[tuple[str, bytes | None], ...]]:
     """What the scan skipped: it checked the lengths up to the value, not the headers."""
     try:
-        position = read_varint(block, span.start)[1] + 1
+        position = read_varint(block, start)[1] + 1
         position = read_varint(block, position, 70)[1]
         position = read_varint(block, position)[1]
-        position = _read_bytes(block, position, span.end)[1]
-        value, position = _read_bytes(block, position, span.end)
+        position = _read_bytes(block, position, end)[1]
+        value, position = _read_bytes(block, position, end)
         count, position = read_varint(block, position)
-        if not 0 <= count <= span.end - position:
+        if not 0 <= count <= end - position:
             raise CorruptMessage(f"A record claims {count} headers.")
         found = []
         for _ in range(count):
-            name, position = _read_bytes(block, position, span.end)
+            name, position = _read_bytes(block, position, end)
             if name is None:
                 raise CorruptMessage("A record has a header without a name.")
-            content, position = _read_bytes(block, position, span.end)
+            content, position = _read_bytes(block, position, end)
             found.append((name.decode(errors="replace"), content))
     except IndexError:
         raise CorruptMessage("The records of a batch end too early.") from None
-    if position != span.end:
+    if position != end:
         raise CorruptMessage("The fields of a record do not fill its length.")
     return value, tuple(found)
 
