@@ -1,0 +1,96 @@
+"""The hand-written Produce codec says the same as the generated one, in every version."""
+
+import pytest
+
+from headrace.protocol.codec import DecodeError, decode, encode
+from headrace.protocol.hot_produce import TOPIC_IDS_FROM, Appended, read_produce, write_success
+from headrace.protocol.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+VERSIONS = range(3, 14)
+NAMES = {b"orders": bytes(range(16)), b"x" * 200: bytes(range(16, 32))}
+
+
+def request(version: int, *, transactional_id: str | None = None) -> ProduceRequest:
+    topics = []
+    for name, topic_id in NAMES.items():
+        data = [
+            PartitionProduceData(index=0, records=b"first"),
+            PartitionProduceData(index=7, records=b"second" * 100),
+            PartitionProduceData(index=8, records=None),
+        ]
+        topic = TopicProduceData(partition_data=data)
+        if version >= TOPIC_IDS_FROM:
+            topic.topic_id = topic_id
+        else:
+            topic.name = name.decode()
+        topics.append(topic)
+    return ProduceRequest(
+        transactional_id=transactional_id, acks=-1, timeout_ms=1500, topic_data=topics
+    )
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("transactional_id", [None, "", "payments"])
+def test_reads_what_the_generated_codec_wrote(version: int, transactional_id: str | None) -> None:
+    body = encode(request(version, transactional_id=transactional_id), version)
+    view = read_produce(memoryview(bytes(3) + body), 3, version)
+    assert (view.transactional_id, view.acks, view.timeout_ms) == (transactional_id, -1, 1500)
+    keys = NAMES.values() if version >= TOPIC_IDS_FROM else NAMES.keys()
+    assert [key for key, _ in view.topics] == list(keys)
+    for _, partitions in view.topics:
+        assert [(i, r and bytes(r)) for i, r in partitions] == [
+            (0, b"first"),
+            (7, b"second" * 100),
+            (8, None),
+        ]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_record_sets_lie_in_the_frame_uncopied(version: int) -> None:
+    frame = bytearray(encode(request(version), version))
+    view = read_produce(memoryview(frame), 0, version)
+    records = view.topics[0][1][0][1]
+    assert records is not None
+    records[:5] = b"FIRST"
+    assert b"FIRST" in frame
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_truncation_is_an_error(version: int) -> None:
+    body = encode(request(version, transactional_id="payments"), version)
+    for end in range(len(body)):
+        with pytest.raises(DecodeError):
+            read_produce(memoryview(body)[:end], 0, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_bytes_left_over_are_an_error(version: int) -> None:
+    body = encode(request(version), version) + b"\0"
+    with pytest.raises(DecodeError, match="1 bytes too many"):
+        read_produce(memoryview(body), 0, version)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_writes_what_the_generated_codec_reads(version: int) -> None:
+    keys = list(NAMES.values() if version >= TOPIC_IDS_FROM else NAMES.keys())
+    done = [(key, [Appended(0, 41, -1, 5), Appended(7, 1 << 40, 1700, 6)]) for key in keys]
+    frame = write_success(version, 99, done)
+    assert int.from_bytes(frame[:4]) == len(frame) - 4
+    assert int.from_bytes(frame[4:8]) == 99
+    header_size = 9 if version >= 9 else 8
+    response = decode(ProduceResponse, version, memoryview(frame), header_size)
+    for key, topic in zip(keys, response.responses, strict=True):
+        assert key == (topic.topic_id if version >= TOPIC_IDS_FROM else topic.name.encode())
+        got = [
+            (p.index, p.error_code, p.base_offset, p.log_append_time_ms)
+            for p in topic.partition_responses
+        ]
+        assert got == [(0, 0, 41, -1), (7, 0, 1 << 40, 1700)]
+        if version >= 5:
+            assert [p.log_start_offset for p in topic.partition_responses] == [5, 6]
+    assert encode(response, version) == frame[header_size:]
