@@ -241,20 +241,20 @@ def _fit_to_topic(
     target = _target_codec(header, config)
     fitted = msgspec.structs.replace(header)
     block = None
-    if _must_look_inside(header, config, target):
+    if _must_look_inside(header, config, target, now_ms):
         try:
             block = block_of(records, 0, header)
             fitted.max_timestamp = _check_records(block, header, config, now_ms)
         except CorruptMessage as error:
             # The CRC is right, so sending it again would not help; corruption invites a retry.
             raise InvalidRecord(str(error)) from error
-    if config.message_timestamp_type == "LogAppendTime":
-        if header.uses_log_append_time:
-            raise InvalidTimestamp("A producer may not claim the timestamp type LogAppendTime.")
+    by_broker = config.message_timestamp_type == "LogAppendTime"
+    if header.uses_log_append_time and (by_broker or header.max_timestamp == NO_TIMESTAMP):
+        raise InvalidTimestamp("A producer may not claim the timestamp type LogAppendTime.")
+    if by_broker:
         fitted.attributes |= LOG_APPEND_TIME
         fitted.max_timestamp = now_ms
     else:
-        _check_timestamp_range(header, config, now_ms)
         fitted.attributes &= ~LOG_APPEND_TIME
     if block is not None and target != header.codec:
         fitted.attributes = fitted.attributes & ~CODEC_MASK | target
@@ -283,12 +283,13 @@ def _level(codec: int, config: LogConfig) -> int | None:
     return None
 
 
-def _must_look_inside(header: BatchHeader, config: LogConfig, target: int) -> bool:
+def _must_look_inside(header: BatchHeader, config: LogConfig, target: int, now_ms: int) -> bool:
+    """Whether the header does not say enough, or says what only the records can excuse."""
     return (
         target != header.codec
         or config.is_compacted
         or config.message_timestamp_before_max_ms != _FOREVER
-        or header.max_timestamp < header.base_timestamp
+        or not header.base_timestamp <= header.max_timestamp <= _timestamp_bounds(config, now_ms)[1]
         or (not header.codec and header.count * RECORD_SIZE_MIN > header.size - HEADER_SIZE)
     )
 
@@ -322,7 +323,7 @@ def _check_records(block: bytes, header: BatchHeader, config: LogConfig, now_ms:
             f"{len(without_key)} records have no key, which a compacted topic needs.",
             tuple(without_key),
         )
-    return header.max_timestamp if header.uses_log_append_time else max_timestamp
+    return max_timestamp
 
 
 def _timestamp_bounds(config: LogConfig, now_ms: int) -> tuple[int, int]:
@@ -331,20 +332,8 @@ def _timestamp_bounds(config: LogConfig, now_ms: int) -> tuple[int, int]:
         return -_FOREVER, _FOREVER
     return (
         now_ms - config.message_timestamp_before_max_ms,
-        now_ms + config.message_timestamp_after_max_ms,
+        min(now_ms + config.message_timestamp_after_max_ms, _FOREVER),
     )
-
-
-def _check_timestamp_range(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """The same by the header alone, for records that nobody looks at."""
-    _, newest = _timestamp_bounds(config, now_ms)
-    if header.max_timestamp > newest:
-        raise InvalidTimestamp(
-            f"The timestamp {header.max_timestamp} is beyond {newest} "
-            "(message.timestamp.after.max.ms)."
-        )
-    if header.uses_log_append_time and header.max_timestamp == NO_TIMESTAMP:
-        raise InvalidTimestamp("A producer may not claim the timestamp type LogAppendTime.")
 
 
 def _patched(records: memoryview, header: BatchHeader) -> memoryview:
