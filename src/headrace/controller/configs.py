@@ -1,0 +1,247 @@
+"""Change dynamic configs: of topics, of brokers, of client metrics and of groups.
+
+IncrementalAlterConfigs names the changes; the older AlterConfigs names all that shall be left,
+and so removes whatever it does not mention. Both become the same ConfigRecords.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import msgspec
+
+from headrace.controller.decision import Decision, VersionedRecord, check_size
+from headrace.controller.topic_names import check_topic_name
+from headrace.errors import (
+    BrokerIdNotRegistered,
+    InvalidConfig,
+    InvalidRequest,
+    KafkaError,
+    UnknownTopicOrPartition,
+)
+from headrace.metadata.image import ConfigResource, MetadataImage, ResourceType
+from headrace.protocol.schemas.records.metadata import ConfigRecord
+
+if TYPE_CHECKING:
+    from headrace.protocol.schemas import alter_configs as replacing
+    from headrace.protocol.schemas import incremental_alter_configs as incremental
+
+_VALUE_SIZE_MAX = 32_767
+_MIN_ISR = "min.insync.replicas"
+
+
+class ConfigRules(Protocol):
+    """What is known of configs, which the settings know and metadata does not."""
+
+    def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
+        """Raise InvalidConfig unless the resource may have exactly these configs."""
+
+    def is_list(self, resource_type: int, name: str) -> bool:
+        """Whether a config holds a list, to which values can be appended."""
+
+    def default(self, resource_type: int, name: str) -> str | None:
+        """The value, as text, of a config that is not set."""
+
+
+class _Asked(Protocol):
+    """What the resources of both requests have in common."""
+
+    resource_type: int
+    resource_name: str
+
+
+Asked = TypeVar("Asked", bound=_Asked)
+
+
+class Operation(IntEnum):
+    """What an incremental change does to a config."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigResult(msgspec.Struct):
+    """What became of one resource of a request."""
+
+    resource: ConfigResource
+    error: KafkaError | None = None
+
+
+def incremental_alter_configs(
+    image: MetadataImage,
+    resources: Sequence["incremental.AlterConfigsResource"],
+    rules: ConfigRules,
+    *,
+    validate_only: bool = False,
+) -> Decision[list[ConfigResult]]:
+    """Set, delete, append to or subtract from single configs."""
+
+    def changes(
+        resource: ConfigResource, asked: "incremental.AlterConfigsResource"
+    ) -> dict[str, str | None]:
+        _check_distinct(config.name for config in asked.configs)
+        present = image.configs_of(*resource)
+        return {
+            config.name: _operate(config, resource, present.get(config.name), rules)
+            for config in asked.configs
+        }
+
+    return _alter(image, resources, changes, rules, validate_only=validate_only)
+
+
+def alter_configs(
+    image: MetadataImage,
+    resources: Sequence["replacing.AlterConfigsResource"],
+    rules: ConfigRules,
+    *,
+    validate_only: bool = False,
+) -> Decision[list[ConfigResult]]:
+    """Replace all configs of a resource by those given."""
+
+    def changes(
+        resource: ConfigResource, asked: "replacing.AlterConfigsResource"
+    ) -> dict[str, str | None]:
+        _check_distinct(config.name for config in asked.configs)
+        wanted = {config.name: _not_null(config.name, config.value) for config in asked.configs}
+        dropped = dict.fromkeys(image.configs_of(*resource))
+        return {**dropped, **wanted}
+
+    return _alter(image, resources, changes, rules, validate_only=validate_only)
+
+
+def config_records(
+    image: MetadataImage,
+    resource: ConfigResource,
+    changes: Mapping[str, str | None],
+    rules: ConfigRules,
+) -> list[VersionedRecord]:
+    """The records for configs that a resource is to have from now on; None removes one."""
+    present = image.configs_of(*resource)
+    result = {**present, **changes}
+    missing = [name for name, value in changes.items() if value is None and name not in present]
+    if missing and resource.name not in image.topics and resource.type == ResourceType.TOPIC:
+        raise InvalidConfig(f"a new topic cannot have a null value for {', '.join(missing)}")
+    for name, value in changes.items():
+        if value is not None and len(value.encode()) > _VALUE_SIZE_MAX:
+            raise InvalidConfig(f"the value of {name} is longer than {_VALUE_SIZE_MAX} bytes")
+    rules.check(resource, {name: value for name, value in result.items() if value is not None})
+    return [
+        VersionedRecord(ConfigRecord(resource.type, resource.name, name, value))
+        for name, value in changes.items()
+        # A broker config is written even if unchanged: its record makes brokers read again what
+        # the value points to, such as a renewed key store.
+        if present.get(name) != value or resource.type == ResourceType.BROKER
+    ]
+
+
+def _alter(
+    image: MetadataImage,
+    resources: Sequence[Asked],
+    changes: Callable[[ConfigResource, Asked], dict[str, str | None]],
+    rules: ConfigRules,
+    *,
+    validate_only: bool,
+) -> Decision[list[ConfigResult]]:
+    asked = [ConfigResource(one.resource_type, one.resource_name) for one in resources]
+    count = Counter(asked)
+    records: list[VersionedRecord] = []
+    results: dict[ConfigResource, ConfigResult] = {}
+    for resource, request in zip(asked, resources, strict=True):
+        results[resource] = result = ConfigResult(resource)
+        try:
+            if count[resource] > 1:
+                raise InvalidRequest("each resource may appear once in a request")
+            _check_resource(image, resource)
+            changed = changes(resource, request)
+            _check_elr(image, resource, changed)
+            records.extend(config_records(image, resource, changed, rules))
+        except KafkaError as error:
+            result.error = error
+    check_size(records, "changing these configs")
+    return Decision([] if validate_only else records, list(results.values()))
+
+
+def _check_resource(image: MetadataImage, resource: ConfigResource) -> None:
+    match resource.type:
+        case ResourceType.TOPIC:
+            if not resource.name:
+                raise InvalidRequest("topics have no common configs; name one topic")
+            if resource.name not in image.topics:
+                check_topic_name(resource.name)
+                raise UnknownTopicOrPartition(f"topic '{resource.name}' does not exist")
+        case ResourceType.BROKER:
+            _check_broker_name(image, resource.name)
+        case ResourceType.CLIENT_METRICS | ResourceType.GROUP:
+            if not resource.name:
+                raise InvalidRequest("the name of the resource is missing")
+        case unknown:
+            raise InvalidRequest(f"resource type {unknown} has no configs in the metadata")
+
+
+def _check_broker_name(image: MetadataImage, name: str) -> None:
+    if not name:
+        return  # The configs of all brokers.
+    if not (name.isascii() and name.isdigit()):
+        raise InvalidRequest(f"a broker is named by its number, not by {name!r}")
+    if int(name) not in image.brokers and int(name) not in image.controllers:
+        raise BrokerIdNotRegistered(f"no node with the id {name} is registered")
+
+
+def _check_elr(
+    image: MetadataImage, resource: ConfigResource, changes: Mapping[str, str | None]
+) -> None:
+    """Whether a replica stays eligible to lead depends on one min.insync.replicas for all."""
+    if not image.uses_elr or resource.type != ResourceType.BROKER or _MIN_ISR not in changes:
+        return
+    if resource.name:
+        raise InvalidConfig(
+            f"{_MIN_ISR} cannot differ between brokers while eligible leader replicas are in use; "
+            "set it for the cluster or for a topic"
+        )
+    if changes[_MIN_ISR] is None:
+        raise InvalidConfig(
+            f"{_MIN_ISR} of the cluster cannot be removed while eligible leader replicas are in use"
+        )
+
+
+def _operate(
+    config: "incremental.AlterableConfig",
+    resource: ConfigResource,
+    present: str | None,
+    rules: ConfigRules,
+) -> str | None:
+    """The value that a config has after the operation."""
+    match config.config_operation:
+        case Operation.SET:
+            return _not_null(config.name, config.value)
+        case Operation.DELETE:
+            return None
+        case Operation.APPEND | Operation.SUBTRACT:
+            value = _not_null(config.name, config.value)
+        case unknown:
+            raise InvalidRequest(f"config operation {unknown} of {config.name} is unknown")
+    if not rules.is_list(resource.type, config.name):
+        raise InvalidConfig(f"{config.name} is no list: set it instead of appending to it")
+    whole = rules.default(resource.type, config.name) if present is None else present
+    items = [item for item in (whole or "").split(",") if item]
+    named = value.split(",")
+    if config.config_operation == Operation.APPEND:
+        items += [item for item in named if item not in items]
+    else:
+        items = [item for item in items if item not in named]
+    return ",".join(items)
+
+
+def _not_null(name: str, value: str | None) -> str:
+    if value is None:
+        raise InvalidRequest(f"the value of {name} is null; delete the config to remove it")
+    return value
+
+
+def _check_distinct(names: Iterable[str]) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InvalidRequest(f"{repeated[0]} is named more than once for one resource")

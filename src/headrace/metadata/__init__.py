@@ -1,0 +1,1 @@
+"""What every node knows of the cluster, and how a record changes it."""

@@ -1,0 +1,120 @@
+"""Features: named levels that the whole cluster has agreed to speak, metadata.version above all.
+
+A level is finalized by a record; from then on no node may write anything that a node of that
+level could not read. So the version of every record that we write follows from the level in
+force, never from what we could write.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
+TRANSACTION_VERSION = "transaction.version"
+GROUP_VERSION = "group.version"
+SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
+ELIGIBLE_LEADER_REPLICAS_VERSION = "eligible.leader.replicas.version"
+
+
+class VersionRange(NamedTuple):
+    """The levels of one feature that a node can work with, both ends included."""
+
+    min_version: int
+    max_version: int
+
+    def covers(self, level: int) -> bool:
+        return self.min_version <= level <= self.max_version
+
+
+SUPPORTED: Mapping[str, VersionRange] = {
+    METADATA_VERSION: VersionRange(7, 30),
+    KRAFT_VERSION: VersionRange(0, 1),
+    TRANSACTION_VERSION: VersionRange(0, 2),
+    GROUP_VERSION: VersionRange(0, 1),
+    SHARE_VERSION: VersionRange(0, 1),
+    STREAMS_VERSION: VersionRange(0, 1),
+    ELIGIBLE_LEADER_REPLICAS_VERSION: VersionRange(0, 1),
+}
+"""What this node registers with: all that Kafka 4.3 has, so that its directories open here."""
+
+DEFAULT_LEVELS: Mapping[str, int] = {
+    METADATA_VERSION: 25,
+    GROUP_VERSION: 1,
+    TRANSACTION_VERSION: 2,
+}
+"""The levels of a new cluster: the highest that every Kafka from 4.0 on can join."""
+
+METADATA_VERSION_NAMES: Mapping[int, str] = {
+    7: "3.3-IV3",
+    8: "3.4-IV0",
+    9: "3.5-IV0",
+    10: "3.5-IV1",
+    11: "3.5-IV2",
+    12: "3.6-IV0",
+    13: "3.6-IV1",
+    14: "3.6-IV2",
+    15: "3.7-IV0",
+    16: "3.7-IV1",
+    17: "3.7-IV2",
+    18: "3.7-IV3",
+    19: "3.7-IV4",
+    20: "3.8-IV0",
+    21: "3.9-IV0",
+    22: "4.0-IV0",
+    23: "4.0-IV1",
+    24: "4.0-IV2",
+    25: "4.0-IV3",
+    26: "4.1-IV0",
+    27: "4.1-IV1",
+    28: "4.2-IV0",
+    29: "4.2-IV1",
+    30: "4.3-IV0",
+}
+
+LEVELS_THAT_CHANGED_RECORDS = frozenset({7, 8, 11, 13, 14, 15, 17, 23, 30})
+"""Going back over one of these would strand records that the lower level cannot read."""
+
+_CONTROLLER_REGISTRATION = 15
+_TRANSACTIONS = 14
+_ELR_RECORDS = 23
+
+
+def register_broker_version(metadata_version: int) -> int:
+    """The RegisterBrokerRecord version to write."""
+    if metadata_version >= 30:
+        return 4
+    if metadata_version >= 17:
+        return 3
+    return 2 if metadata_version >= 8 else 1
+
+
+def partition_version(metadata_version: int) -> int:
+    """The version of PartitionRecord and of PartitionChangeRecord to write."""
+    if metadata_version >= _ELR_RECORDS:
+        return 2
+    return 1 if metadata_version >= 17 else 0
+
+
+def has_directories(metadata_version: int) -> bool:
+    """Whether records name the log directory of each replica."""
+    return metadata_version >= 17
+
+
+def has_cordoned_directories(metadata_version: int) -> bool:
+    """Whether brokers say which of their log directories take no new replicas."""
+    return metadata_version >= 30
+
+
+def has_controller_registration(metadata_version: int) -> bool:
+    return metadata_version >= _CONTROLLER_REGISTRATION
+
+
+def has_transactions(metadata_version: int) -> bool:
+    """Whether metadata records may stand between Begin- and EndTransactionRecord."""
+    return metadata_version >= _TRANSACTIONS
+
+
+def bumps_leader_epoch_on_isr_shrink(metadata_version: int) -> bool:
+    """Brokers of these levels notice a smaller ISR only by a new leader epoch."""
+    return metadata_version < 12

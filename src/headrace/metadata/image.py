@@ -1,0 +1,172 @@
+"""The metadata image: all that the cluster has agreed on, up to one offset of its log.
+
+An image never changes. The next one is made by `ImageDelta` from this one and some records, and
+shares with it whatever they did not touch, so whoever holds an image may read it at any time,
+from any thread, and sees one consistent moment.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+import msgspec
+
+from headrace.metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    METADATA_VERSION,
+    VersionRange,
+)
+from headrace.protocol.schemas.records.metadata import (
+    AccessControlEntryRecord,
+    DelegationTokenRecord,
+    UserScramCredentialRecord,
+)
+from headrace.protocol.uuids import Uuid
+
+NO_LEADER = -1
+
+MIGRATING_DIRECTORY: Uuid = bytes(16)
+UNASSIGNED_DIRECTORY: Uuid = bytes(15) + b"\x01"
+LOST_DIRECTORY: Uuid = bytes(15) + b"\x02"
+
+Entity = tuple[tuple[str, str | None], ...]
+"""Whom a client quota is for: sorted (type, name) pairs; a null name is the default of its type."""
+
+
+class ResourceType(IntEnum):
+    """What a dynamic config can belong to, by Kafka's ids."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigResource(NamedTuple):
+    """The owner of some dynamic configs; a broker named "" stands for all of them."""
+
+    type: int
+    name: str
+
+
+class PartitionImage(msgspec.Struct, frozen=True, gc=False):
+    """Who holds a partition, who leads it, and how often that has changed."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    leader: int
+    leader_epoch: int = 0
+    partition_epoch: int = 0
+    directories: tuple[Uuid, ...] = ()
+    removing: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    leader_recovery_state: int = 0
+    elr: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
+
+    @property
+    def preferred_leader(self) -> int:
+        return self.replicas[0]
+
+
+class TopicImage(msgspec.Struct, frozen=True):
+    """A topic: its partitions lie at their own index."""
+
+    name: str
+    id: Uuid
+    partitions: tuple[PartitionImage, ...]
+
+
+class Endpoint(msgspec.Struct, frozen=True, gc=False):
+    """Where a node can be reached under one listener name."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+class BrokerImage(msgspec.Struct, frozen=True):
+    """A registered broker; only one that is neither fenced nor leaving may lead partitions."""
+
+    id: int
+    epoch: int
+    incarnation_id: Uuid
+    endpoints: tuple[Endpoint, ...] = ()
+    features: Mapping[str, VersionRange] = {}
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    directories: tuple[Uuid, ...] = ()
+    cordoned_directories: tuple[Uuid, ...] | None = None
+
+    @property
+    def is_active(self) -> bool:
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+class ControllerImage(msgspec.Struct, frozen=True):
+    """A registered controller."""
+
+    id: int
+    incarnation_id: Uuid
+    endpoints: tuple[Endpoint, ...] = ()
+    features: Mapping[str, VersionRange] = {}
+    zk_migration_ready: bool = False
+
+
+class MetadataImage(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole of the cluster's metadata after the record at `offset` of `epoch`.
+
+    ACLs, credentials and delegation tokens are kept as the records that made them: their own
+    parts of the system give them meaning, and a snapshot must not lose them meanwhile.
+    """
+
+    topics: Mapping[str, TopicImage] = {}
+    topics_by_id: Mapping[Uuid, TopicImage] = {}
+    configs: Mapping[ConfigResource, Mapping[str, str]] = {}
+    brokers: Mapping[int, BrokerImage] = {}
+    controllers: Mapping[int, ControllerImage] = {}
+    features: Mapping[str, int] = {}
+    next_producer_id: int = 0
+    client_quotas: Mapping[Entity, Mapping[str, float]] = {}
+    acls: Mapping[Uuid, AccessControlEntryRecord] = {}
+    scram_credentials: Mapping[tuple[int, str], UserScramCredentialRecord] = {}
+    delegation_tokens: Mapping[str, DelegationTokenRecord] = {}
+    offset: int = -1
+    epoch: int = 0
+    timestamp_ms: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been agreed yet, so that bootstrap records are due."""
+        return METADATA_VERSION not in self.features
+
+    @property
+    def metadata_version(self) -> int:
+        return self.features.get(METADATA_VERSION, 0)
+
+    @property
+    def uses_elr(self) -> bool:
+        """Whether replicas that left the ISR with all committed data stay eligible to lead."""
+        return self.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0
+
+    def configs_of(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """What is set for a resource itself, without defaults."""
+        return self.configs.get(ConfigResource(resource_type, name), {})
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether a broker is registered, unfenced and here to stay."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker.is_active
+
+    def partitions(self) -> Iterator[tuple[TopicImage, int, PartitionImage]]:
+        """Every partition of the cluster, with its topic and index."""
+        for topic in self.topics.values():
+            for index, partition in enumerate(topic.partitions):
+                yield topic, index, partition
+
+
+EMPTY = MetadataImage()
+"""Where every log starts."""

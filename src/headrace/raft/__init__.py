@@ -1,0 +1,1 @@
+"""The replicated metadata log: its files, its epochs, and who leads it."""
