@@ -83,6 +83,13 @@ def encode_response(correlation_id: int, api_key: int, version: int, message: Me
     return bytes(out)
 
 
+def frame_response(correlation_id: int, api_key: int, version: int, body: bytes) -> bytes:
+    """A whole frame around a body that is encoded already."""
+    tags = b"\0" if response_header_version(api_key, version) else b""
+    size = _RESPONSE.size - SIZE_BYTES + len(tags) + len(body)
+    return b"".join((_RESPONSE.pack(size, correlation_id), tags, body))
+
+
 def read_response_header(
     data: bytes | bytearray | memoryview, api_key: int, version: int, position: int = 0
 ) -> tuple[int, int]:

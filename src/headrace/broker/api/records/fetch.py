@@ -1,0 +1,212 @@
+"""Fetch v4-18: records from the logs to a consumer, straight from the page cache.
+
+A request that finds too little waits on its partitions (`delayed.py`) and is tried again when
+one of them grows. v7 has sessions (KIP-227), v13 names topics by id.
+"""
+
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from headrace.broker.api.registry import api
+from headrace.broker.delayed import Delayed
+from headrace.broker.fetch_sessions import FetchContext, FetchTarget
+from headrace.errors import KafkaError, NotLeaderOrFollower, UnknownTopicId, UnknownTopicOrPartition
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.codec import decode
+from headrace.protocol.hot_fetch import TOPIC_IDS_FROM, FetchedPartition, write_fetch
+from headrace.protocol.schemas.fetch import FetchRequest
+
+if TYPE_CHECKING:
+    from headrace.broker.connection import Connection
+    from headrace.broker.node import Broker
+    from headrace.broker.partitions import HostedTopic, Partition
+    from headrace.storage.log import LogSlice
+
+_READ_COMMITTED = 1
+_INLINE_BYTES_MAX = 8 * 1024  # Up to here a read and one send are cheaper than a sendfile.
+
+
+@api(ApiKey.FETCH, versions=range(4, 19))
+def fetch(
+    broker: "Broker",
+    connection: "Connection",
+    frame: memoryview,
+    position: int,
+    version: int,
+    correlation_id: int,
+) -> None:
+    request = decode(FetchRequest, version, frame, position)
+    try:
+        context = broker.fetch_sessions.context(request, version, broker.loop.time())
+    except KafkaError as error:
+        parts = write_fetch(version, correlation_id, 0, (), error_code=error.code)
+        connection.answer_parts(list(parts))
+        return
+    waiting = _Fetch(broker, connection, request, context, version, correlation_id)
+    waiting.serve()
+
+
+class _Fetch:
+    """One request on its way: read, and if there is too little, read again later."""
+
+    __slots__ = (
+        "_broker",
+        "_connection",
+        "_context",
+        "_correlation_id",
+        "_hosted",
+        "_parked_at",
+        "_request",
+        "_version",
+    )
+
+    def __init__(
+        self,
+        broker: "Broker",
+        connection: "Connection",
+        request: FetchRequest,
+        context: FetchContext,
+        version: int,
+        correlation_id: int,
+    ) -> None:
+        self._broker = broker
+        self._connection = connection
+        self._request = request
+        self._context = context
+        self._version = version
+        self._correlation_id = correlation_id
+        self._parked_at = 0
+        partitions = broker.partitions
+        self._hosted = partitions.by_id if version >= TOPIC_IDS_FROM else partitions.by_wire_name
+
+    def serve(self) -> None:
+        is_last = self._request.max_wait_ms <= 0 or not self._context.targets
+        if self._attempt(is_last):
+            return
+        self._parked_at = perf_counter_ns()
+        delayed = Delayed(self._attempt)
+        delayed.park(self._broker.loop, self._watched(), self._request.max_wait_ms / 1000)
+        self._connection.wait(delayed.abandon)
+
+    def _watched(self) -> "list[Partition]":
+        found = []
+        for target in self._context:
+            topic = self._hosted.get(target.topic_key)
+            if topic is not None and 0 <= target.index < len(topic.partitions):
+                partition = topic.partitions[target.index]
+                if partition is not None:
+                    found.append(partition)
+        return found
+
+    def _attempt(self, is_last: bool) -> bool:
+        reads, size, failed = self._read()
+        if not (is_last or failed or size >= self._request.min_bytes):
+            return False
+        self._answer(reads)
+        return True
+
+    def _read(self) -> "tuple[list[tuple[FetchTarget, FetchedPartition[LogSlice]]], int, bool]":
+        reads = []
+        total = 0
+        failed = False
+        left = min(self._request.max_bytes, self._broker.settings.fetch_max_bytes)
+        for target in self._context:
+            try:
+                result, size = self._read_partition(target, left, is_first=not total)
+            except KafkaError as error:
+                result, size = FetchedPartition(target.index, error.code, -1, -1, -1, None), 0
+                failed = True
+                self._count_failure(target)
+            total += size
+            left -= size
+            reads.append((target, result))
+        return reads, total, failed
+
+    def _read_partition(
+        self, target: FetchTarget, left: int, *, is_first: bool
+    ) -> "tuple[FetchedPartition[LogSlice], int]":
+        topic = self._hosted.get(target.topic_key)
+        if topic is None:
+            raise self._unknown(target)
+        partition = topic.find(target.index)
+        partition.check_leader_epoch(target.leader_epoch)
+        log = partition.online_log()
+        if self._request.replica_id >= 0 or self._request.replica_state.replica_id >= 0:
+            raise NotLeaderOrFollower("this node has no followers")
+        is_committed = self._request.isolation_level == _READ_COMMITTED
+        high_watermark = log.high_watermark
+        stable = log.last_stable_offset
+        bound = stable if is_committed else high_watermark
+        slice_ = None
+        size = 0
+        if target.offset != bound:
+            slice_ = log.read(target.offset, max(0, min(target.size_max, left)), bound)
+            size = slice_.size
+            if size > left and not is_first:
+                slice_, size = None, 0  # Only the first may exceed, so that all make progress.
+        aborted = None
+        if is_committed:
+            aborted = log.aborted_transactions(target.offset, slice_) if slice_ is not None else ()
+        result = FetchedPartition(
+            target.index,
+            0,
+            high_watermark,
+            stable,
+            log.log_start_offset,
+            slice_ if size else None,
+            aborted,
+        )
+        return result, size
+
+    def _unknown(self, target: FetchTarget) -> KafkaError:
+        if self._version >= TOPIC_IDS_FROM:
+            return UnknownTopicId("no topic has this id")
+        return UnknownTopicOrPartition(f"there is no topic {target.topic_key.decode()}")
+
+    def _answer(self, reads: "list[tuple[FetchTarget, FetchedPartition[LogSlice]]]") -> None:
+        context = self._context
+        topics: list[tuple[bytes, list[FetchedPartition[LogSlice]]]] = []
+        last_key = None
+        for target, result in reads:
+            records = result.records
+            size = 0
+            if records is not None:
+                assert not isinstance(records, bytes)
+                size = records.size
+                self._count(target, size)
+                if size <= _INLINE_BYTES_MAX:
+                    result = result._replace(records=records.read())
+            if context.session is not None:
+                is_news = target.is_news(
+                    result.error_code, result.high_watermark, result.log_start_offset, size
+                )
+                if context.is_incremental and not is_news:
+                    continue
+                if size:
+                    context.session.serve_last(target)
+            if target.topic_key != last_key:
+                last_key = target.topic_key
+                topics.append((last_key, []))
+            topics[-1][1].append(result)
+        parts = write_fetch(self._version, self._correlation_id, context.session_id, topics)
+        if self._parked_at:
+            self._connection.finish(list(parts))
+            waited_ns = perf_counter_ns() - self._parked_at
+            self._broker.metrics.requests.served_late(
+                ApiKey.FETCH, self._version, waited_ns, waited_ns=waited_ns
+            )
+        else:
+            self._connection.answer_parts(list(parts))
+
+    def _count(self, target: FetchTarget, size: int) -> None:
+        topic: HostedTopic | None = self._hosted.get(target.topic_key)
+        if topic is not None:
+            topic.metrics.fetch_requests += 1
+            topic.metrics.bytes_out += size
+
+    def _count_failure(self, target: FetchTarget) -> None:
+        topic: HostedTopic | None = self._hosted.get(target.topic_key)
+        if topic is None:
+            self._broker.metrics.failed_fetch_requests += 1
+        else:
+            topic.metrics.failed_fetch_requests += 1

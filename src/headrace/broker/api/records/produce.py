@@ -1,0 +1,214 @@
+"""Produce v3-13: append record sets to the logs that this node leads.
+
+The hottest request of all, so it is served from the frame as it lies (`protocol/hot_produce.py`):
+a record set goes from the request's buffer to its log in one write. v13 names topics by id.
+"""
+
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from headrace.broker.api.registry import api
+from headrace.errors import (
+    InvalidRecord,
+    InvalidRequiredAcks,
+    InvalidTxnState,
+    KafkaError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+    UnsupportedCompressionType,
+)
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.batches import ATTRIBUTES_POSITION, CODEC_MASK, HEADER_SIZE
+from headrace.protocol.compression import Codec
+from headrace.protocol.hot_produce import (
+    TOPIC_IDS_FROM,
+    Appended,
+    ProduceView,
+    TopicKey,
+    read_produce,
+    write_success,
+)
+
+if TYPE_CHECKING:
+    from headrace.broker.connection import Connection
+    from headrace.broker.node import Broker
+    from headrace.broker.partitions import HostedTopic
+    from headrace.storage.log import Log
+
+_ZSTD_FROM = 7
+_CODEC_POSITION = ATTRIBUTES_POSITION + 1
+
+Done = list[tuple[TopicKey, list[Appended]]]
+Failures = dict[tuple[TopicKey, int], KafkaError]
+
+
+@api(ApiKey.PRODUCE, versions=range(3, 14))
+def produce(
+    broker: "Broker",
+    connection: "Connection",
+    frame: memoryview,
+    position: int,
+    version: int,
+    correlation_id: int,
+) -> None:
+    request = read_produce(frame, position, version)
+    done: Done = []
+    failures: Failures = {}
+    unflushed: list[Log] = []
+    refusal = _refusal(request)
+    now_ms = broker.clock.now_ms()
+    hosted = (
+        broker.partitions.by_id if version >= TOPIC_IDS_FROM else broker.partitions.by_wire_name
+    )
+    for key, record_sets in request.topics:
+        topic = hosted.get(key)
+        appended: list[Appended] = []
+        for index, records in record_sets:
+            try:
+                if refusal is not None:
+                    raise refusal
+                if topic is None:
+                    raise _unknown(key, version)
+                appended.append(_append(broker, topic, index, records, now_ms, version, unflushed))
+            except KafkaError as error:
+                failures[key, index] = error
+                _count_failure(broker, topic, records)
+        done.append((key, appended))
+    if request.acks == 0:
+        _pass_silently(connection, failures)
+        return
+    if failures:
+        answer = _with_failures(request, version, correlation_id, done, failures)
+    else:
+        answer = write_success(version, correlation_id, done)
+    if not unflushed:
+        connection.answer(answer)
+        return
+
+    began = perf_counter_ns()
+
+    def finish(failure: KafkaError | None) -> None:
+        if failure is None:
+            connection.finish([answer])
+        else:
+            lost = {(key, index): failure for key, sets in request.topics for index, _ in sets}
+            connection.finish([_with_failures(request, version, correlation_id, done, lost)])
+        waited_ns = perf_counter_ns() - began
+        broker.metrics.requests.served_late(ApiKey.PRODUCE, version, waited_ns, waited_ns=waited_ns)
+
+    connection.wait()
+    broker.flusher.flush(unflushed, finish)
+
+
+def _append(
+    broker: "Broker",
+    topic: "HostedTopic",
+    index: int,
+    records: memoryview | None,
+    now_ms: int,
+    version: int,
+    unflushed: "list[Log]",
+) -> Appended:
+    if records is None:
+        raise InvalidRecord("a produced partition needs a record batch")
+    if version < _ZSTD_FROM and _is_zstd(records):
+        raise UnsupportedCompressionType(f"zstd needs Produce v{_ZSTD_FROM}; update the client")
+    partition = topic.find(index)
+    info = partition.append(records, now_ms)
+    if partition.waiters:
+        broker.wake_ups.changed(partition)
+    log = partition.log
+    assert log is not None
+    if log.is_flush_due:
+        unflushed.append(log)
+    metrics = topic.metrics
+    metrics.produce_requests += 1
+    metrics.bytes_in += len(records)
+    metrics.messages_in += info.last_offset - info.base_offset + 1
+    return Appended(index, info.base_offset, info.log_append_time, info.log_start_offset)
+
+
+def _count_failure(
+    broker: "Broker", topic: "HostedTopic | None", records: memoryview | None
+) -> None:
+    if topic is None:
+        broker.metrics.failed_produce_requests += 1
+    else:
+        topic.metrics.failed_produce_requests += 1
+        topic.metrics.bytes_rejected += len(records or b"")
+
+
+def _is_zstd(records: memoryview) -> bool:
+    return len(records) >= HEADER_SIZE and records[_CODEC_POSITION] & CODEC_MASK == Codec.ZSTD
+
+
+def _refusal(request: ProduceView) -> KafkaError | None:
+    if request.acks not in (1, -1, 0):
+        return InvalidRequiredAcks(f"acks must be 0, 1 or -1 (all), not {request.acks}")
+    if request.transactional_id is not None:
+        return InvalidTxnState("this broker does not serve transactions yet")
+    return None
+
+
+def _unknown(key: TopicKey, version: int) -> KafkaError:
+    if version >= TOPIC_IDS_FROM:
+        return UnknownTopicId("no topic has this id; refresh the client's metadata")
+    name = key.decode(errors="replace")
+    return UnknownTopicOrPartition(f"there is no topic {name}")
+
+
+def _pass_silently(connection: "Connection", failures: Failures) -> None:
+    """acks=0 gets no answer; a closed connection is the only way to say that it went wrong."""
+    if failures:
+        connection.close()
+
+
+def _with_failures(
+    request: ProduceView, version: int, correlation_id: int, done: Done, failures: Failures
+) -> bytes:
+    from headrace.protocol.framing import encode_response
+    from headrace.protocol.schemas.produce import (
+        BatchIndexAndErrorMessage,
+        PartitionProduceResponse,
+        ProduceResponse,
+        TopicProduceResponse,
+    )
+
+    responses = []
+    for (key, record_sets), (_, appended) in zip(request.topics, done, strict=True):
+        went_well = {item.index: item for item in appended}
+        topic = TopicProduceResponse()
+        if version >= TOPIC_IDS_FROM:
+            topic.topic_id = key
+        else:
+            topic.name = key.decode()
+        for index, _ in record_sets:
+            error = failures.get((key, index))
+            if error is None:
+                item = went_well[index]
+                partition = PartitionProduceResponse(
+                    index=index,
+                    base_offset=item.base_offset,
+                    log_append_time_ms=item.log_append_time_ms,
+                    log_start_offset=item.log_start_offset,
+                )
+            else:
+                partition = PartitionProduceResponse(
+                    index=index,
+                    error_code=error.code,
+                    base_offset=-1,
+                    log_append_time_ms=-1,
+                    log_start_offset=-1,
+                    record_errors=[
+                        BatchIndexAndErrorMessage(
+                            batch_index=place, batch_index_error_message=message
+                        )
+                        for place, message in getattr(error, "record_errors", ())
+                    ],
+                    error_message=str(error) or None,
+                )
+            topic.partition_responses.append(partition)
+        responses.append(topic)
+    return encode_response(
+        correlation_id, ApiKey.PRODUCE, version, ProduceResponse(responses=responses)
+    )

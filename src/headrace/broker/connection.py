@@ -1,0 +1,357 @@
+"""One client connection: frames in, one request in the works at a time, answers out in order.
+
+As in Kafka, a connection whose request waits (a long poll, a commit) or whose answer is not
+sent yet is not served further, so each connection costs at most one request and one answer
+whatever its peer does, and answers leave in the order of the requests.
+
+Frames are handled where they lie: small ones in a scratch buffer shared by all connections,
+large ones in a buffer of their own. A view of a frame is therefore valid only until its
+handler returns; whoever waits must have decoded what it needs.
+"""
+
+import logging
+import os
+import socket
+from collections import deque
+from collections.abc import Callable
+from struct import Struct
+from typing import TYPE_CHECKING, Protocol
+
+from headrace.errors import HeadraceError
+
+if TYPE_CHECKING:
+    import asyncio
+
+log = logging.getLogger(__name__)
+
+_SIZE = Struct(">i")
+_SCRATCH_BYTES = 256 * 1024
+_LARGE_FRAME_BYTES = 32 * 1024
+_ANSWERS_HELD_MAX = 16
+_SENDFILE_BYTES_MAX = 1 << 20  # A fast reader must not keep the loop to itself.
+
+
+class FilePart(Protocol):
+    """Bytes of an answer that go from a file to the socket without passing through us."""
+
+    position: int
+    size: int
+
+    def fileno(self) -> int: ...
+
+
+Buffer = bytes | bytearray | memoryview
+Part = Buffer | FilePart
+
+
+class HostileFrame(HeadraceError):
+    """Bytes that cannot be a Kafka request; the connection that sent them is closed."""
+
+
+class FrameBuffers:
+    """The scratch buffer, and a few large ones kept so that their pages are not faulted in anew."""
+
+    def __init__(self, request_bytes_max: int, *, kept_max: int = 8, kept_bytes: int = 2 << 20):
+        self.request_bytes_max = request_bytes_max
+        self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self._kept: list[bytearray] = []
+        self._kept_max = kept_max
+        self._kept_bytes = kept_bytes
+
+    def take(self, size: int) -> bytearray:
+        if _LARGE_FRAME_BYTES * 2 < size <= self._kept_bytes:
+            return self._kept.pop() if self._kept else bytearray(self._kept_bytes)
+        return bytearray(size)  # Zeroed lazily by the kernel: costs memory only as bytes arrive.
+
+    def give_back(self, buffer: bytearray) -> None:
+        if len(buffer) == self._kept_bytes and len(self._kept) < self._kept_max:
+            self._kept.append(buffer)
+
+
+class Connection:
+    """The socket of one client and what is under way on it."""
+
+    __slots__ = (
+        "_dispatch",
+        "_filled",
+        "_frame",
+        "_frame_size",
+        "_loop",
+        "_on_close",
+        "_out",
+        "_reading",
+        "_recv_into",
+        "_scratch",
+        "_send",
+        "_sock",
+        "_stash",
+        "_waiting",
+        "_writing",
+        "buffers",
+        "client_id",
+        "closed",
+        "fd",
+        "host",
+        "last_active",
+        "listener",
+        "on_abandoned",
+        "port",
+        "software",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        peer: tuple[str, int],
+        listener: str,
+        *,
+        loop: "asyncio.AbstractEventLoop",
+        buffers: FrameBuffers,
+        dispatch: Callable[["Connection", memoryview, int, int], None],
+        on_close: Callable[["Connection"], None],
+    ) -> None:
+        self._sock = sock
+        self._send = sock.send
+        self._recv_into = sock.recv_into
+        self._loop = loop
+        self._dispatch = dispatch
+        self._on_close = on_close
+        self._scratch = buffers.scratch
+        self.buffers = buffers
+        self.fd = sock.fileno()
+        self.host, self.port = peer
+        self.listener = listener
+        self.client_id: str | None = None
+        self.software = ("unknown", "unknown")  # Name and version, as ApiVersions v3 told us.
+        self.on_abandoned: Callable[[], None] | None = None
+        self.closed = False
+        self.last_active = loop.time()
+        self._stash = b""
+        self._frame: bytearray | None = None
+        self._frame_size = 0
+        self._filled = 0
+        self._out: deque[Part] = deque()
+        self._waiting = False
+        self._reading = True
+        self._writing = False
+        loop.add_reader(self.fd, self._on_readable)
+
+    # --- in ---------------------------------------------------------------------------------
+
+    def _on_readable(self) -> None:
+        try:
+            if self._waiting or self._out:
+                self._hold_back()
+            elif self._frame is not None:
+                self._fill_frame(self._frame)
+            else:
+                self._read_small_frames()
+        except (BlockingIOError, InterruptedError):
+            return
+        except (HostileFrame, OSError) as reason:
+            self._give_up(reason)
+
+    def _read_small_frames(self) -> None:
+        stash = self._stash
+        if stash:
+            kept = len(stash)
+            self._scratch[:kept] = stash
+            received = self._recv_into(self._scratch[kept:])
+            end = kept + received
+            self._stash = b""
+        else:
+            end = received = self._recv_into(self._scratch)
+        if not received:
+            self.close()
+            return
+        self._serve_frames(self._scratch, end)
+
+    def _serve_frames(self, data: memoryview, end: int) -> None:
+        """Serve every whole frame in `data[:end]`, unless one of them has to wait."""
+        position = 0
+        dispatch = self._dispatch
+        while end - position >= 4:
+            size = _SIZE.unpack_from(data, position)[0]
+            frame_end = position + 4 + size
+            if frame_end > end or size < 0:
+                self._check_size(size, data, position)
+                break
+            self.last_active = self._loop.time()
+            dispatch(self, data, position + 4, frame_end)
+            position = frame_end
+            if self._waiting or self.closed:
+                break
+            if len(self._out) >= _ANSWERS_HELD_MAX and not self._flush():
+                break
+        if self._out:
+            self._flush()
+        if position < end and not self.closed:
+            self._keep(data, position, end)
+
+    def _keep(self, data: memoryview, position: int, end: int) -> None:
+        """Put aside what cannot be served yet; a large unfinished frame gets its own buffer."""
+        if end - position >= 4 and not (self._waiting or self._out):
+            size = 4 + _SIZE.unpack_from(data, position)[0]
+            if size > _LARGE_FRAME_BYTES:
+                frame = self.buffers.take(size)
+                self._frame, self._frame_size, self._filled = frame, size, end - position
+                frame[: end - position] = data[position:end]
+                return
+        self._stash = bytes(data[position:end])
+
+    def _fill_frame(self, frame: bytearray) -> None:
+        size = self._frame_size
+        view = memoryview(frame)
+        while self._filled < size:
+            wanted = size - self._filled
+            received = self._recv_into(view[self._filled : size])
+            if not received:
+                self.close()
+                return
+            self._filled += received
+            if received < wanted:
+                return
+        self._frame = None
+        self._serve_frames(view, size)
+        self.buffers.give_back(frame)
+
+    def _check_size(self, size: int, data: memoryview, position: int) -> None:
+        if 0 <= size <= self.buffers.request_bytes_max:
+            return
+        opening = bytes(data[position : position + 4])
+        if opening in _OTHER_PROTOCOLS:
+            raise HostileFrame(f"it speaks {_OTHER_PROTOCOLS[opening]} to a Kafka port")
+        raise HostileFrame(
+            f"a request of {size} bytes is announced; socket.request.max.bytes allows "
+            f"{self.buffers.request_bytes_max}"
+        )
+
+    def _hold_back(self) -> None:
+        """More bytes while a request is under way: leave them to the kernel until it is done."""
+        if not self._sock.recv(1, socket.MSG_PEEK):
+            self.close()
+            return
+        self._loop.remove_reader(self.fd)
+        self._reading = False
+
+    # --- out --------------------------------------------------------------------------------
+
+    def answer(self, data: Buffer) -> None:
+        """Queue an answer; it is sent when the frames at hand are served."""
+        self._out.append(data)
+
+    def answer_parts(self, parts: "list[Part]") -> None:
+        self._out.extend(parts)
+
+    def wait(self, on_abandoned: Callable[[], None] | None = None) -> None:
+        """The request under way is answered later, by `finish`; until then no other is served."""
+        self._waiting = True
+        self.on_abandoned = on_abandoned
+
+    def finish(self, parts: "list[Part]") -> None:
+        """Answer the request that waited, then go on with what has arrived meanwhile."""
+        if self.closed:
+            return
+        self._waiting = False
+        self.on_abandoned = None
+        self.last_active = self._loop.time()
+        self._out.extend(parts)
+        try:
+            if not self._out or self._flush():
+                self._resume()
+        except (HostileFrame, OSError) as reason:
+            self._give_up(reason)
+
+    def _resume(self) -> None:
+        stash = self._stash
+        if stash:
+            self._stash = b""
+            self._scratch[: len(stash)] = stash
+            self._serve_frames(self._scratch, len(stash))
+        if not (self._reading or self._waiting or self._out or self.closed):
+            self._reading = True
+            self._loop.add_reader(self.fd, self._on_readable)
+
+    def _flush(self) -> bool:
+        """Send what the socket takes; true when nothing is left."""
+        out = self._out
+        try:
+            while out:
+                part = out[0]
+                if isinstance(part, (bytes, bytearray, memoryview)):
+                    sent = self._send(part, socket.MSG_MORE if len(out) > 1 else 0)
+                    if sent == len(part):
+                        out.popleft()
+                    else:
+                        out[0] = memoryview(part)[sent:]
+                elif not self._send_file(part):
+                    out.popleft()
+        except (BlockingIOError, InterruptedError):
+            if not self._writing:
+                self._writing = True
+                self._loop.add_writer(self.fd, self._on_writable)
+            return False
+        return True
+
+    def _send_file(self, part: FilePart) -> int:
+        """Send a piece of a file; returns how much of it is left."""
+        sent = os.sendfile(
+            self.fd, part.fileno(), part.position, min(part.size, _SENDFILE_BYTES_MAX)
+        )
+        if not sent:
+            raise ConnectionAbortedError("a segment ended before the bytes promised to a consumer")
+        part.position += sent
+        part.size -= sent
+        return part.size
+
+    def _on_writable(self) -> None:
+        try:
+            if not self._flush():
+                return
+            self._writing = False
+            self._loop.remove_writer(self.fd)
+            self.last_active = self._loop.time()
+            self._resume()
+        except (HostileFrame, OSError) as reason:
+            self._give_up(reason)
+
+    # --- end --------------------------------------------------------------------------------
+
+    @property
+    def is_waiting(self) -> bool:
+        return self._waiting
+
+    def _give_up(self, reason: HostileFrame | OSError) -> None:
+        """A peer that misbehaves is worth a line in the log, one that went away is not."""
+        level = logging.WARNING if isinstance(reason, HostileFrame) else logging.DEBUG
+        log.log(level, "closed the connection of %s: %s", self.host, reason)
+        self.close()
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        if self._reading:
+            self._loop.remove_reader(self.fd)
+        if self._writing:
+            self._loop.remove_writer(self.fd)
+        self._out.clear()
+        self._stash = b""
+        self._frame = None
+        self._sock.close()
+        abandoned, self.on_abandoned = self.on_abandoned, None
+        if abandoned is not None:
+            abandoned()
+        self._on_close(self)
+
+
+_OTHER_PROTOCOLS = {
+    b"GET ": "HTTP",
+    b"POST": "HTTP",
+    b"PUT ": "HTTP",
+    b"HEAD": "HTTP",
+    b"\x16\x03\x01\x02": "TLS",
+    b"\x16\x03\x01\x00": "TLS",
+    b"\x16\x03\x01\x01": "TLS",
+    b"SSH-": "SSH",
+}

@@ -1,0 +1,149 @@
+"""From a frame to its handler and from what the handler says to the answer.
+
+The one place where errors become codes: a `KafkaError` is told to the client, anything else is
+our fault, is logged with its traceback and told as UNKNOWN_SERVER_ERROR. Bytes that are no
+request at all end their connection and nothing else.
+"""
+
+import asyncio
+import logging
+from struct import Struct
+from struct import error as StructError
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from headrace.broker.api.records.fetch import fetch
+from headrace.broker.api.records.produce import produce
+from headrace.broker.api.registry import APIS, Call, Entry
+from headrace.broker.connection import Connection, HostileFrame
+from headrace.errors import KafkaError, UnknownServerError
+from headrace.protocol import hot_fetch, hot_produce
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.codec import DecodeError, decode
+from headrace.protocol.framing import encode_response, frame_response, read_request_header
+
+if TYPE_CHECKING:
+    from headrace.broker.node import Broker
+
+log = logging.getLogger(__name__)
+
+_HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id.
+_API_VERSIONS = int(ApiKey.API_VERSIONS)
+
+
+class Dispatcher:
+    """Serves every frame of every connection of one broker."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._raw = {
+            int(ApiKey.PRODUCE): (produce, hot_produce.FLEXIBLE_FROM, APIS[ApiKey.PRODUCE]),
+            int(ApiKey.FETCH): (fetch, hot_fetch.FLEXIBLE_FROM, APIS[ApiKey.FETCH]),
+        }
+
+    def __call__(self, connection: Connection, data: memoryview, position: int, end: int) -> None:
+        began = perf_counter_ns()
+        frame = data[:end]
+        try:
+            key, version, correlation_id, client_size = _HEADER.unpack_from(frame, position)
+            raw = self._raw.get(key)
+            if raw is None:
+                self._serve(connection, frame, position, began)
+                return
+            handler, flexible_from, entry = raw
+            if version not in entry.versions:
+                raise _unsupported(key, version)
+            body = position + 10 + (client_size if client_size > 0 else 0)
+            if version >= flexible_from:
+                body = _skip_tags(frame, body)
+            handler(self._broker, connection, frame, body, version, correlation_id)
+        except (StructError, IndexError, DecodeError) as error:
+            raise HostileFrame(f"its request cannot be read: {error}") from error
+        if not connection.is_waiting:
+            self._broker.metrics.requests.served(key, version, perf_counter_ns() - began)
+
+    def _serve(self, connection: Connection, frame: memoryview, position: int, began: int) -> None:
+        header, body = read_request_header(frame, position)
+        key, version = header.api_key, header.api_version
+        entry = APIS.get(key)
+        if entry is None or version not in entry.versions:
+            if key != _API_VERSIONS:
+                raise _unsupported(key, version)
+            self._answer_unsupported_api_versions(connection, header.correlation_id)
+            return
+        handler = entry.handler()
+        request = decode(handler.request_type, version, frame, body)
+        call = Call(self._broker, connection, version, header.client_id)
+        try:
+            answer = handler.function(request, call)
+        except Exception as error:
+            answer = handler.refuse(request, self._as_kafka_error(error, entry))
+        if asyncio.iscoroutine(answer):
+            connection.wait()
+            task = self._broker.loop.create_task(
+                self._finish(
+                    connection, entry, request, answer, header.correlation_id, version, began
+                )
+            )
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return
+        connection.answer(self._encode(answer, header.correlation_id, key, version))
+        self._broker.metrics.requests.served(key, version, perf_counter_ns() - began)
+
+    async def _finish(
+        self,
+        connection: Connection,
+        entry: Entry,
+        request: Any,
+        answer: Any,
+        correlation_id: int,
+        version: int,
+        began: int,
+    ) -> None:
+        try:
+            message = await answer
+        except Exception as error:
+            message = entry.handler().refuse(request, self._as_kafka_error(error, entry))
+        connection.finish([self._encode(message, correlation_id, entry.key, version)])
+        total_ns = perf_counter_ns() - began
+        self._broker.metrics.requests.served_late(entry.key, version, total_ns, waited_ns=total_ns)
+
+    async def stop(self) -> None:
+        """Let the requests under way end; their clients may be gone, their records are not."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=5)
+        for task in list(self._tasks):
+            task.cancel()
+
+    @staticmethod
+    def _as_kafka_error(error: Exception, entry: Entry) -> KafkaError:
+        if isinstance(error, KafkaError):
+            return error
+        log.error("%s failed", ApiKey(entry.key).name, exc_info=error)
+        return UnknownServerError("the broker failed; its log has the details")
+
+    @staticmethod
+    def _encode(answer: Any, correlation_id: int, key: int, version: int) -> bytes | bytearray:
+        if isinstance(answer, (bytes, bytearray)):
+            return frame_response(correlation_id, key, version, bytes(answer))
+        return encode_response(correlation_id, key, version, answer)
+
+    def _answer_unsupported_api_versions(self, connection: Connection, correlation_id: int) -> None:
+        """A client from the future is told, in v0, which versions it may use (KIP-511)."""
+        from headrace.broker.api.cluster.api_versions import refuse_version
+
+        connection.answer(encode_response(correlation_id, _API_VERSIONS, 0, refuse_version()))
+
+
+def _unsupported(key: int, version: int) -> HostileFrame:
+    known = key in ApiKey._value2member_map_
+    name = ApiKey(key).name if known else f"API {key}"
+    return HostileFrame(f"{name} v{version} is not served here")
+
+
+def _skip_tags(frame: memoryview, position: int) -> int:
+    if not frame[position]:
+        return position + 1
+    return hot_produce.skip_tags(frame, position)

@@ -1,0 +1,65 @@
+"""fsync for topics that ask for it, off the event loop and shared by all who wait (group commit).
+
+While one round of fsyncs runs in a thread, the next round gathers: however many producers
+wait, the disk sees one fsync per log and round. The waiters are bounded by the connections.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
+
+from headrace.errors import KafkaStorageError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from headrace.storage.log import Log
+
+log = logging.getLogger(__name__)
+
+
+class Flusher:
+    """Runs rounds of fsyncs, one at a time."""
+
+    def __init__(
+        self,
+        loop: "asyncio.AbstractEventLoop",
+        background: Callable[..., Awaitable[object]],
+        on_failure: "Callable[[Log, OSError], None]",
+    ) -> None:
+        self._loop = loop
+        self._background = background
+        self._on_failure = on_failure
+        self._logs: dict[Log, None] = {}
+        self._waiters: list[Callable[[KafkaStorageError | None], None]] = []
+        self._round: asyncio.Task[None] | None = None
+
+    def flush(
+        self, logs: "Iterable[Log]", then: "Callable[[KafkaStorageError | None], None]"
+    ) -> None:
+        """Bring the logs to the disk as they are now, then call `then`, with what went wrong."""
+        self._logs.update(dict.fromkeys(logs))
+        self._waiters.append(then)
+        if self._round is None:
+            self._round = self._loop.create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._waiters:
+            logs, self._logs = list(self._logs), {}
+            waiters, self._waiters = self._waiters, []
+            failure: KafkaStorageError | None = None
+            for flushed in logs:
+                try:
+                    await self._flush_one(flushed)
+                except OSError as error:
+                    self._on_failure(flushed, error)
+                    failure = KafkaStorageError(f"the disk refused to store it: {error}")
+            for then in waiters:
+                then(failure)
+        self._round = None
+
+    async def _flush_one(self, flushed: "Log") -> None:
+        job = flushed.prepare_flush()
+        if job is not None:
+            await self._background(job.run)
+            flushed.flushed(job)

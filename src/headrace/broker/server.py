@@ -1,0 +1,177 @@
+"""The data port: listening sockets, the connections that they gave, and their limits."""
+
+import errno
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headrace.broker.connection import Connection, FrameBuffers
+from headrace.errors import HeadraceError
+
+if TYPE_CHECKING:
+    import asyncio
+
+log = logging.getLogger(__name__)
+
+_ACCEPTS_PER_TURN = 64
+_BACKLOG = 1024
+_OUT_OF_DESCRIPTORS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+_ACCEPT_PAUSE_S = 0.2
+
+
+class CannotListen(HeadraceError):
+    """A listener's address is taken or not ours."""
+
+
+class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node grants its clients, under Kafka's property names."""
+
+    socket_request_max_bytes: int = 100 << 20
+    socket_send_buffer_bytes: int = -1
+    socket_receive_buffer_bytes: int = -1
+    connections_max_idle_ms: int = 600_000
+    max_connections: int = (1 << 31) - 1
+    max_connections_per_ip: int = (1 << 31) - 1
+
+
+class Server:
+    """Accepts clients and keeps count of them; what they ask is `dispatch`'s business."""
+
+    def __init__(
+        self,
+        loop: "asyncio.AbstractEventLoop",
+        limits: ServerLimits,
+        dispatch: Callable[[Connection, memoryview, int, int], None],
+    ) -> None:
+        self._loop = loop
+        self._limits = limits
+        self._dispatch = dispatch
+        self._buffers = FrameBuffers(limits.socket_request_max_bytes)
+        self._sockets: dict[str, socket.socket] = {}
+        self._per_host: Counter[str] = Counter()
+        self._sweep: asyncio.TimerHandle | None = None
+        self.connections: set[Connection] = set()
+        self.accepted = 0
+        self.refused = 0
+
+    def bind(self, listener: str, host: str, port: int) -> tuple[str, int]:
+        """Claim an address without serving it yet; port 0 takes any that is free."""
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((host, port))
+        except OSError as error:
+            sock.close()
+            raise CannotListen(
+                f"cannot listen on {host}:{port} ({error.strerror}); "
+                "choose another address with --listen or stop what uses this one"
+            ) from error
+        sock.setblocking(False)
+        self._sockets[listener] = sock
+        bound = sock.getsockname()
+        return bound[0], bound[1]
+
+    def start(self) -> None:
+        for listener, sock in self._sockets.items():
+            sock.listen(_BACKLOG)
+            self._loop.add_reader(sock.fileno(), self._accept, listener, sock)
+        self._plan_sweep()
+
+    def stop(self) -> None:
+        """Take no more clients and let go of those there are."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+        for sock in self._sockets.values():
+            self._loop.remove_reader(sock.fileno())
+            sock.close()
+        self._sockets.clear()
+        for connection in list(self.connections):
+            connection.close()
+
+    def _accept(self, listener: str, sock: socket.socket) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            try:
+                client, address = sock.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._pause_accepting(listener, sock, error)
+                return
+            self._admit(listener, client, (str(address[0]), int(address[1])))
+
+    def _pause_accepting(self, listener: str, sock: socket.socket, error: OSError) -> None:
+        """Without descriptors accept() fails at once and for ever; spinning on it helps nobody."""
+        if error.errno not in _OUT_OF_DESCRIPTORS:
+            raise error
+        log.warning(
+            "cannot accept a client (%s); raise the limit of open files, see `headrace doctor`",
+            error.strerror,
+        )
+        self._loop.remove_reader(sock.fileno())
+        self._loop.call_later(_ACCEPT_PAUSE_S, self._accept_again, listener, sock)
+
+    def _accept_again(self, listener: str, sock: socket.socket) -> None:
+        if listener in self._sockets:
+            self._loop.add_reader(sock.fileno(), self._accept, listener, sock)
+
+    def _admit(self, listener: str, client: socket.socket, peer: tuple[str, int]) -> None:
+        limits = self._limits
+        host = peer[0]
+        if (
+            len(self.connections) >= limits.max_connections
+            or self._per_host[host] >= limits.max_connections_per_ip
+        ):
+            log.warning("refused a connection of %s: max.connections reached", host)
+            self.refused += 1
+            client.close()
+            return
+        client.setblocking(False)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if limits.socket_send_buffer_bytes > 0:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.socket_send_buffer_bytes)
+        if limits.socket_receive_buffer_bytes > 0:
+            client.setsockopt(
+                socket.SOL_SOCKET, socket.SO_RCVBUF, limits.socket_receive_buffer_bytes
+            )
+        connection = Connection(
+            client,
+            peer,
+            listener,
+            loop=self._loop,
+            buffers=self._buffers,
+            dispatch=self._dispatch,
+            on_close=self._forget,
+        )
+        self.connections.add(connection)
+        self._per_host[host] += 1
+        self.accepted += 1
+
+    def _forget(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        self._per_host[connection.host] -= 1
+        if not self._per_host[connection.host]:
+            del self._per_host[connection.host]
+
+    def _plan_sweep(self) -> None:
+        if self._limits.connections_max_idle_ms > 0:
+            interval = min(60.0, max(0.1, self._limits.connections_max_idle_ms / 4000))
+            self._sweep = self._loop.call_later(interval, self._close_idle)
+
+    def _close_idle(self) -> None:
+        """Close who has completed no request for long; a frame that trickles in is no activity."""
+        oldest = self._loop.time() - self._limits.connections_max_idle_ms / 1000
+        for connection in idle(self.connections, oldest):
+            log.info("closed the idle connection of %s", connection.host)
+            connection.close()
+        self._plan_sweep()
+
+
+def idle(connections: Iterable[Connection], oldest: float) -> list[Connection]:
+    """The connections without a request since `oldest` and with none under way."""
+    return [c for c in connections if c.last_active < oldest and not c.is_waiting]

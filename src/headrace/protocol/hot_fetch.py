@@ -1,0 +1,161 @@
+"""The Fetch response by hand: record sets are not encoded, they are left out for the file.
+
+The answer is a list of parts: what is ours as bytes, and between them the slices of segment
+files that go to the socket without passing through this process. Small slices are cheaper
+to read and send with their header, so the caller may give bytes instead of a file.
+`tests/unit/protocol/test_hot_fetch.py` holds this against the generated codec.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+FLEXIBLE_FROM = 12
+TOPIC_IDS_FROM = 13
+
+_I16 = Struct(">h")
+_I32 = Struct(">i")
+_FRAME = Struct(">ii")
+_TOP_V4 = Struct(">ii")  # Throttle time, topic count.
+_TOP_V7 = Struct(">ihii")  # Throttle time, error, session, topic count.
+_TOP_V12 = Struct(">Bihi")  # Header's tagged fields, throttle time, error, session.
+_PARTITION_V4 = Struct(">ihqq")  # Partition, error, high watermark, last stable offset.
+_PARTITION_V5 = Struct(">ihqqq")  # And the log's start.
+_ABORTED = Struct(">qq")  # Producer id, first offset.
+
+
+class Sized(Protocol):
+    """A slice of a file, as far as the answer's lengths need it."""
+
+    size: int
+
+
+Slice = TypeVar("Slice", bound=Sized)
+
+
+class FetchedPartition(NamedTuple, Generic[Slice]):
+    """What the answer says of one partition."""
+
+    index: int
+    error_code: int
+    high_watermark: int
+    last_stable_offset: int
+    log_start_offset: int
+    records: "bytes | Slice | None"
+    aborted: Sequence[tuple[int, int]] | None = None
+
+
+def write_fetch(
+    version: int,
+    correlation_id: int,
+    session_id: int,
+    topics: "Sequence[tuple[bytes, Sequence[FetchedPartition[Slice]]]]",
+    *,
+    error_code: int = 0,
+) -> "list[bytearray | Slice]":
+    """The framed answer as parts; a topic's key is its name in UTF-8, or its id from v13 on."""
+    writer: _Writer[Slice] = _Writer(version)
+    out = writer.out
+    out += _FRAME.pack(0, correlation_id)
+    if version >= FLEXIBLE_FROM:
+        out += _TOP_V12.pack(0, 0, error_code, session_id)
+        _write_uvarint(out, len(topics) + 1)
+    elif version >= 7:
+        out += _TOP_V7.pack(0, error_code, session_id, len(topics))
+    else:
+        out += _TOP_V4.pack(0, len(topics))
+    for key, partitions in topics:
+        writer.topic(key, partitions)
+    return writer.finish()
+
+
+class _Writer(Generic[Slice]):
+    """The parts so far, and the buffer that the next bytes go to."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.out = bytearray()
+        self.parts: list[bytearray | Slice] = [self.out]
+        self.slice_bytes = 0
+
+    def topic(self, key: bytes, partitions: "Sequence[FetchedPartition[Slice]]") -> None:
+        out = self.out
+        if self.version >= FLEXIBLE_FROM:
+            if self.version < TOPIC_IDS_FROM:
+                _write_uvarint(out, len(key) + 1)
+            out += key
+            _write_uvarint(out, len(partitions) + 1)
+            for partition in partitions:
+                self._partition_flexible(partition)
+            self.out += b"\0"
+        else:
+            out += _I16.pack(len(key))
+            out += key
+            out += _I32.pack(len(partitions))
+            for partition in partitions:
+                self._partition_classic(partition)
+
+    def _partition_classic(self, partition: "FetchedPartition[Slice]") -> None:
+        out = self.out
+        index, error, high_watermark, last_stable, log_start, records, aborted = partition
+        if self.version >= 5:
+            out += _PARTITION_V5.pack(index, error, high_watermark, last_stable, log_start)
+        else:
+            out += _PARTITION_V4.pack(index, error, high_watermark, last_stable)
+        out += _I32.pack(-1 if aborted is None else len(aborted))
+        for producer_id, first_offset in aborted or ():
+            out += _ABORTED.pack(producer_id, first_offset)
+        if self.version >= 11:
+            out += b"\xff\xff\xff\xff"  # No preferred read replica.
+        if records is None:
+            out += b"\0\0\0\0"
+        elif isinstance(records, bytes):
+            out += _I32.pack(len(records))
+            out += records
+        else:
+            out += _I32.pack(records.size)
+            self._slice(records)
+
+    def _partition_flexible(self, partition: "FetchedPartition[Slice]") -> None:
+        out = self.out
+        index, error, high_watermark, last_stable, log_start, records, aborted = partition
+        out += _PARTITION_V5.pack(index, error, high_watermark, last_stable, log_start)
+        _write_uvarint(out, 0 if aborted is None else len(aborted) + 1)
+        for producer_id, first_offset in aborted or ():
+            out += _ABORTED.pack(producer_id, first_offset)
+            out += b"\0"
+        out += b"\xff\xff\xff\xff"
+        if records is None:
+            out += b"\1\0"
+        elif isinstance(records, bytes):
+            _write_uvarint(out, len(records) + 1)
+            out += records
+            out += b"\0"
+        else:
+            _write_uvarint(out, records.size + 1)
+            self._slice(records)
+            self.out += b"\0"
+
+    def _slice(self, records: Slice) -> None:
+        self.slice_bytes += records.size
+        self.parts.append(records)
+        self.out = bytearray()
+        self.parts.append(self.out)
+
+    def finish(self) -> "list[bytearray | Slice]":
+        if self.version >= FLEXIBLE_FROM:
+            self.out += b"\0"
+        if not self.out:
+            self.parts.pop()
+        first = self.parts[0]
+        assert isinstance(first, bytearray)
+        own_bytes = sum(len(part) for part in self.parts if isinstance(part, bytearray))
+        _I32.pack_into(first, 0, own_bytes + self.slice_bytes - 4)
+        return [part for part in self.parts if not isinstance(part, bytearray) or part]
+
+
+def _write_uvarint(out: bytearray, value: int) -> None:
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)

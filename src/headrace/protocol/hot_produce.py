@@ -1,0 +1,214 @@
+"""Produce by hand: the generated codec's twin for the one request whose cost decides all.
+
+The reader walks around the record sets and hands them out as views of the frame; nothing is
+copied but the topic's name. The writer knows only success: a response with an error in it is
+rare enough for the generated codec. `tests/unit/protocol/test_hot_produce.py` holds both
+against the generated codec in every version.
+"""
+
+from struct import Struct
+from struct import error as StructError
+from typing import NamedTuple
+
+from headrace.protocol.codec import DecodeError
+
+_I16 = Struct(">h")
+_I32 = Struct(">i")
+_ACKS_TIMEOUT_COUNT = Struct(">hii")
+_ACKS_TIMEOUT = Struct(">hi")
+_INDEX_SIZE = Struct(">ii")
+_DONE_V3 = Struct(">ihqq")  # Partition, error, base offset, log append time.
+_DONE_V5 = Struct(">ihqqq")  # And the log's start.
+_DONE_V8 = Struct(">ihqqqih")  # And no record errors, no message.
+_DONE_V9 = Struct(">ihqqqBBB")  # The same in compact form, without tagged fields.
+_FRAME = Struct(">ii")
+
+FLEXIBLE_FROM = 9
+TOPIC_IDS_FROM = 13
+
+TopicKey = bytes  # The topic's name in UTF-8, or its id from v13 on.
+PartitionRecords = tuple[int, memoryview | None]
+
+
+class ProduceView(NamedTuple):
+    """A Produce request whose record sets still lie in the frame."""
+
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    topics: list[tuple[TopicKey, list[PartitionRecords]]]
+
+
+class Appended(NamedTuple):
+    """Where one record set went."""
+
+    index: int
+    base_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+
+
+def read_produce(frame: memoryview, position: int, version: int) -> ProduceView:
+    """Decode the body of a Produce request that ends where the frame ends."""
+    try:
+        if version >= FLEXIBLE_FROM:
+            view, position = _read_flexible(frame, position, version)
+        else:
+            view, position = _read_classic(frame, position)
+    except (StructError, IndexError, UnicodeDecodeError) as error:
+        raise DecodeError(f"Produce v{version} ends too early: {error}") from error
+    if position != len(frame):
+        raise DecodeError(f"Produce v{version} has {len(frame) - position} bytes too many")
+    return view
+
+
+def _read_classic(frame: memoryview, position: int) -> tuple[ProduceView, int]:
+    end = len(frame)
+    transactional_id = None
+    size = _I16.unpack_from(frame, position)[0]
+    position += 2
+    if size >= 0:
+        transactional_id = str(_take(frame, position, size), "utf-8")
+        position += size
+    acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, position)
+    position += 10
+    topics = []
+    for _ in range(topic_count):
+        size = _I16.unpack_from(frame, position)[0]
+        if size < 0:
+            raise DecodeError("a topic has no name")
+        name_end = position + 2 + size
+        name = bytes(frame[position + 2 : name_end])
+        partition_count = _I32.unpack_from(frame, name_end)[0]
+        position = name_end + 4
+        partitions: list[PartitionRecords] = []
+        for _ in range(partition_count):
+            index, size = _INDEX_SIZE.unpack_from(frame, position)
+            position += 8
+            if size < 0:
+                partitions.append((index, None))
+                continue
+            if position + size > end:
+                raise DecodeError(f"a record set of {size} bytes exceeds its request")
+            partitions.append((index, frame[position : position + size]))
+            position += size
+        topics.append((name, partitions))
+    return ProduceView(transactional_id, acks, timeout_ms, topics), position
+
+
+def _read_flexible(frame: memoryview, position: int, version: int) -> tuple[ProduceView, int]:
+    transactional_id = None
+    size, position = _uvarint(frame, position)
+    if size:
+        transactional_id = str(_take(frame, position, size - 1), "utf-8")
+        position += size - 1
+    acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
+    topic_count, position = _uvarint(frame, position + 6)
+    topics = []
+    for _ in range(topic_count - 1):
+        if version >= TOPIC_IDS_FROM:
+            size = 16
+        else:
+            size, position = _uvarint(frame, position)
+            size -= 1
+        name = bytes(_take(frame, position, size))
+        partition_count, position = _uvarint(frame, position + size)
+        partitions: list[PartitionRecords] = []
+        for _ in range(partition_count - 1):
+            index = _I32.unpack_from(frame, position)[0]
+            size, position = _uvarint(frame, position + 4)
+            records = None
+            if size:
+                records = _take(frame, position, size - 1)
+                position += size - 1
+            partitions.append((index, records))
+            position = skip_tags(frame, position)
+        topics.append((name, partitions))
+        position = skip_tags(frame, position)
+    position = skip_tags(frame, position)
+    return ProduceView(transactional_id, acks, timeout_ms, topics), position
+
+
+def write_success(
+    version: int, correlation_id: int, topics: list[tuple[TopicKey, list[Appended]]]
+) -> bytearray:
+    """The framed answer to a request of which every record set was appended."""
+    out = bytearray(_FRAME.pack(0, correlation_id))
+    if version >= FLEXIBLE_FROM:
+        _write_flexible(out, version, topics)
+    else:
+        _write_classic(out, version, topics)
+    _I32.pack_into(out, 0, len(out) - 4)
+    return out
+
+
+def _write_classic(
+    out: bytearray, version: int, topics: list[tuple[TopicKey, list[Appended]]]
+) -> None:
+    out += _I32.pack(len(topics))
+    for name, done in topics:
+        out += _I16.pack(len(name))
+        out += name
+        out += _I32.pack(len(done))
+        for index, base_offset, append_time, log_start in done:
+            if version >= 8:
+                out += _DONE_V8.pack(index, 0, base_offset, append_time, log_start, 0, -1)
+            elif version >= 5:
+                out += _DONE_V5.pack(index, 0, base_offset, append_time, log_start)
+            else:
+                out += _DONE_V3.pack(index, 0, base_offset, append_time)
+    out += b"\0\0\0\0"
+
+
+def _write_flexible(
+    out: bytearray, version: int, topics: list[tuple[TopicKey, list[Appended]]]
+) -> None:
+    out += b"\0"
+    _write_uvarint(out, len(topics) + 1)
+    for key, done in topics:
+        if version < TOPIC_IDS_FROM:
+            _write_uvarint(out, len(key) + 1)
+        out += key
+        _write_uvarint(out, len(done) + 1)
+        for index, base_offset, append_time, log_start in done:
+            out += _DONE_V9.pack(index, 0, base_offset, append_time, log_start, 1, 0, 0)
+        out += b"\0"
+    out += b"\0\0\0\0\0"
+
+
+def _take(frame: memoryview, position: int, size: int) -> memoryview:
+    if position + size > len(frame):
+        raise DecodeError(f"a field of {size} bytes exceeds its request")
+    return frame[position : position + size]
+
+
+def _uvarint(frame: memoryview, position: int) -> tuple[int, int]:
+    byte = frame[position]
+    if byte < 0x80:
+        return byte, position + 1
+    value = byte & 0x7F
+    for shift in (7, 14, 21, 28):
+        position += 1
+        byte = frame[position]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position + 1
+    raise DecodeError("a length is longer than five bytes")
+
+
+def skip_tags(frame: memoryview, position: int) -> int:
+    if not frame[position]:
+        return position + 1
+    count, position = _uvarint(frame, position)
+    for _ in range(count):
+        _, position = _uvarint(frame, position)
+        size, position = _uvarint(frame, position)
+        position += size
+    return position
+
+
+def _write_uvarint(out: bytearray, value: int) -> None:
+    while value > 0x7F:
+        out.append((value & 0x7F) | 0x80)
+        value >>= 7
+    out.append(value)

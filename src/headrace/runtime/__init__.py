@@ -1,0 +1,1 @@
+"""The doors to the outside world: the only modules that touch the machine."""

@@ -1,0 +1,221 @@
+"""The door to the file system: every read and write of a log passes through these names.
+
+Callers use the module (`files.pwrite(...)`) and never `os`, so that a test can put a full disk,
+a torn write or a sudden death in the place of one of them.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from errno import EDQUOT, ENOSPC
+
+from headrace.errors import HeadraceError
+
+pread = os.pread
+pwrite = os.pwrite
+fsync = os.fsync
+ftruncate = os.ftruncate
+rename = os.rename
+replace = os.replace
+unlink = os.unlink
+mkdir = os.mkdir
+rmdir = os.rmdir
+exists = os.path.exists
+
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+_EXISTING = os.O_RDWR | os.O_CLOEXEC
+_REWRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_CLOEXEC
+_MODE = 0o644
+
+
+class DirectoryInUse(HeadraceError):
+    """Another process holds the lock of a log directory."""
+
+
+class OpenFile:
+    """A file descriptor that closes when the last one who uses it lets go.
+
+    Segments forget their descriptors when too many are open, or when they are deleted; an answer
+    that is still being sent from the file, or a sync that runs in a thread, keeps it alive.
+    """
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def __del__(self) -> None:
+        os.close(self.fd)
+
+
+def create(path: str) -> OpenFile:
+    """Open for reading and writing; the file appears if it is not there."""
+    return OpenFile(os.open(path, _CREATE, _MODE))
+
+
+def open_existing(path: str) -> OpenFile:
+    return OpenFile(os.open(path, _EXISTING))
+
+
+def touch(path: str) -> None:
+    """Make an empty file where there is none."""
+    os.close(os.open(path, _CREATE, _MODE))
+
+
+def pwrite_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
+    """Write to the last byte; the kernel may take less than it was given."""
+    view = memoryview(data)
+    while view:
+        written = pwrite(fd, view, position)
+        view = view[written:]
+        position += written
+
+
+def read(path: str) -> bytes:
+    """The whole content of a small file."""
+    fd = os.open(path, _READ)
+    try:
+        size = os.fstat(fd).st_size
+        content = pread(fd, size, 0)
+        while len(content) < size:
+            more = pread(fd, size - len(content), len(content))
+            if not more:
+                break
+            content += more
+        return content
+    finally:
+        os.close(fd)
+
+
+def read_tail(path: str, size: int) -> bytes:
+    """The last bytes of a file, fewer if it is shorter."""
+    fd = os.open(path, _READ)
+    try:
+        return pread(fd, size, max(0, os.fstat(fd).st_size - size))
+    finally:
+        os.close(fd)
+
+
+def write(path: str, content: bytes | bytearray, *, sync: bool = False) -> None:
+    """Make the file hold exactly this content; a crash may leave a part, see `replace_file`."""
+    fd = os.open(path, _REWRITE, _MODE)
+    try:
+        pwrite_all(fd, content, 0)
+        if sync:
+            fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def replace_file(path: str, content: bytes | bytearray, *, sync: bool = True) -> None:
+    """Put new content in the place of the old at one stroke, so that no crash shows a mixture."""
+    temporary = f"{path}.tmp"
+    write(temporary, content, sync=sync)
+    replace(temporary, path)
+    if sync:
+        fsync_path(os.path.dirname(path))
+
+
+def fsync_path(path: str) -> None:
+    """Make a file, or the names in a directory, survive a power cut."""
+    fd = os.open(path, _READ)
+    try:
+        fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def truncate(path: str, size: int) -> None:
+    os.truncate(path, size)
+
+
+def file_size(path: str) -> int:
+    return os.stat(path).st_size
+
+
+def modified_ms(path: str) -> int:
+    """When the file was last written, the age of records that carry no timestamp."""
+    return os.stat(path).st_mtime_ns // 1_000_000
+
+
+def names(directory: str) -> list[str]:
+    return os.listdir(directory)
+
+
+def sized_files(directory: str) -> Iterator[tuple[str, int]]:
+    """Name and size of each plain file in a directory; only `.log` files are asked their size.
+
+    A node may have thousands of directories to list at start, and nobody needs the other sizes.
+    """
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.endswith(".log"):
+                yield name, entry.stat().st_size
+            elif entry.is_file(follow_symlinks=False):
+                yield name, 0
+
+
+def subdirectories(directory: str) -> list[str]:
+    with os.scandir(directory) as entries:
+        return [entry.name for entry in entries if entry.is_dir()]
+
+
+def unlink_if_there(path: str) -> None:
+    try:
+        unlink(path)
+    except FileNotFoundError:
+        return
+
+
+def rename_if_there(path: str, new_path: str) -> bool:
+    try:
+        replace(path, new_path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def remove_tree(directory: str) -> None:
+    """Remove a directory of plain files, as partition directories are."""
+    try:
+        for name in names(directory):
+            unlink_if_there(f"{directory}/{name}")
+        rmdir(directory)
+    except FileNotFoundError:
+        return
+
+
+def make_directories(path: str) -> None:
+    os.makedirs(path, exist_ok=True)
+
+
+def lock(path: str) -> OpenFile:
+    """Hold a file's exclusive lock until the result is let go, so that two nodes never share logs.
+
+    It is the kind of lock that Java takes, so that Kafka and Headrace keep each other out, too.
+    """
+    file = create(path)
+    try:
+        fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise DirectoryInUse(
+            f"{path} is locked: another broker uses this directory; stop it or choose another"
+        ) from error
+    return file
+
+
+def space(path: str) -> tuple[int, int]:
+    """Total and usable bytes of the file system that holds a path."""
+    statistics = os.statvfs(path)
+    block = statistics.f_frsize
+    return statistics.f_blocks * block, statistics.f_bavail * block
+
+
+def is_full(error: OSError) -> bool:
+    """Whether an error passes by itself when space is made, as opposed to a failing disk."""
+    return error.errno in (ENOSPC, EDQUOT)

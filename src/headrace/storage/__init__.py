@@ -1,0 +1,1 @@
+"""The log on disk: Kafka's files, bit for bit."""

@@ -1,0 +1,46 @@
+"""What a log needs to know of its topic's configuration, under Kafka's names and defaults."""
+
+import msgspec
+
+_WEEK_MS = 7 * 24 * 60 * 60 * 1000
+_FOREVER = (1 << 63) - 1
+
+
+class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One object serves all logs with the same settings; a change puts a new one in its place."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = _WEEK_MS
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    preallocate: bool = False
+    file_delete_delay_ms: int = 60_000
+
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = _FOREVER
+    message_timestamp_after_max_ms: int = 3_600_000
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+
+    flush_messages: int = _FOREVER
+    flush_ms: int = _FOREVER
+
+    cleanup_policy: frozenset[str] = frozenset(("delete",))
+    retention_ms: int = _WEEK_MS
+    retention_bytes: int = -1
+    delete_retention_ms: int = 24 * 60 * 60 * 1000
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = _FOREVER
+    min_cleanable_dirty_ratio: float = 0.5
+
+    min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
+    producer_id_expiration_ms: int = 24 * 60 * 60 * 1000
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup_policy

@@ -1,0 +1,242 @@
+"""The sparse indexes of a segment: where an offset lies, when it was written, what was aborted.
+
+They live in memory as arrays, so that a lookup is one bisect, and in files that are Kafka's bit
+for bit. The files are written whole when a segment is sealed or its log closed: after a crash the
+segments beyond the recovery point are scanned and their indexes built anew, as Kafka does, so
+nothing is gained by writing them earlier. An index may always lag behind its segment (that costs a
+scan) and must never lead it.
+
+Offsets are kept relative to the segment's base offset, in 32 bits.
+"""
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from struct import Struct
+
+import msgspec
+
+OFFSET_ENTRY_SIZE = 8
+TIME_ENTRY_SIZE = 12
+NO_TIMESTAMP = -1
+_SWAPPED = sys.byteorder == "little"
+_ABORTED = Struct(">hqqqq")
+_TIME_ENTRY = Struct(">qi")
+
+
+class CorruptIndex(Exception):  # noqa: N818 - Never leaves storage: the index is built anew.
+    """The bytes of an index file break its rules."""
+
+
+class OffsetIndex:
+    """Entry = last offset of a batch, and the position where that batch starts.
+
+    The first batch of a segment has none: what is before the first entry is at position 0.
+    """
+
+    __slots__ = ("offsets", "positions")
+
+    def __init__(self) -> None:
+        self.offsets: array[int] = array("i")
+        self.positions: array[int] = array("i")
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.offsets) * OFFSET_ENTRY_SIZE
+
+    def append(self, offset: int, position: int) -> None:
+        self.offsets.append(offset)
+        self.positions.append(position)
+
+    def floor_position(self, offset: int) -> int:
+        """The position of the last indexed batch that ends at or before an offset, or 0."""
+        at = bisect_right(self.offsets, offset)
+        return self.positions[at - 1] if at else 0
+
+    def last_boundary_before(self, position: int) -> int:
+        """The largest known batch boundary at or below a position."""
+        at = bisect_right(self.positions, position)
+        return self.positions[at - 1] if at else 0
+
+    def truncate(self, offset: int) -> None:
+        """Forget the batches that end at or after an offset."""
+        at = bisect_left(self.offsets, offset)
+        del self.offsets[at:]
+        del self.positions[at:]
+
+    def to_bytes(self) -> bytes:
+        entries = array("i", bytes(self.size_bytes))
+        entries[0::2] = self.offsets
+        entries[1::2] = self.positions
+        if _SWAPPED:
+            entries.byteswap()
+        return entries.tobytes()
+
+    @classmethod
+    def from_bytes(cls, content: bytes, segment_size: int) -> "OffsetIndex":
+        """Read an index file; what cannot belong to a segment of this size is `CorruptIndex`."""
+        if len(content) % OFFSET_ENTRY_SIZE:
+            raise CorruptIndex(f"{len(content)} bytes are no multiple of {OFFSET_ENTRY_SIZE}")
+        entries = array("i")
+        entries.frombytes(content)
+        if _SWAPPED:
+            entries.byteswap()
+        index = cls()
+        index.offsets = entries[0::2]
+        index.positions = entries[1::2]
+        index._check(segment_size)
+        return index
+
+    def _check(self, segment_size: int) -> None:
+        if not self.offsets:
+            return
+        if self.offsets[0] < 0 or self.offsets[-1] <= 0:
+            raise CorruptIndex("it ends in empty entries")
+        if self.positions[0] < 0 or self.positions[-1] >= segment_size:
+            raise CorruptIndex(f"it points past the segment's {segment_size} bytes")
+        if len(self) > 1 and not self._ascends():
+            raise CorruptIndex("its entries do not ascend")
+
+    def _ascends(self) -> bool:
+        # Comparing with a sorted copy is far quicker than comparing pairs in a loop.
+        return sorted(self.offsets) == self.offsets.tolist() and (
+            sorted(self.positions) == self.positions.tolist()
+        )
+
+
+class TimeIndex:
+    """Entry = the largest timestamp so far, and the last offset of the batch that holds it."""
+
+    __slots__ = ("offsets", "timestamps")
+
+    def __init__(self) -> None:
+        self.timestamps: array[int] = array("q")
+        self.offsets: array[int] = array("i")
+
+    def __len__(self) -> int:
+        return len(self.timestamps)
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.timestamps) * TIME_ENTRY_SIZE
+
+    def append_if_later(self, timestamp: int, offset: int) -> None:
+        """Both columns ascend; a timestamp that brings nothing new is left out."""
+        if timestamp > (self.timestamps[-1] if self.timestamps else NO_TIMESTAMP):
+            self.timestamps.append(timestamp)
+            self.offsets.append(offset)
+
+    def floor_offset(self, timestamp: int) -> int:
+        """The relative offset up to which every record is at most as late as a timestamp."""
+        at = bisect_right(self.timestamps, timestamp)
+        return self.offsets[at - 1] if at else 0
+
+    def truncate(self, offset: int) -> None:
+        at = bisect_left(self.offsets, offset)
+        del self.timestamps[at:]
+        del self.offsets[at:]
+
+    def to_bytes(self) -> bytes:
+        """Interleave the columns in units of four bytes, at the speed of array slices."""
+        timestamps = array("q", self.timestamps)
+        offsets = array("i", self.offsets)
+        if _SWAPPED:
+            timestamps.byteswap()
+            offsets.byteswap()
+        halves = array("i", timestamps.tobytes())
+        entries = array("i", bytes(self.size_bytes))
+        entries[0::3] = halves[0::2]
+        entries[1::3] = halves[1::2]
+        entries[2::3] = offsets
+        return entries.tobytes()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "TimeIndex":
+        if len(content) % TIME_ENTRY_SIZE:
+            raise CorruptIndex(f"{len(content)} bytes are no multiple of {TIME_ENTRY_SIZE}")
+        entries = array("i")
+        entries.frombytes(content)
+        halves = array("i", bytes(len(content) // TIME_ENTRY_SIZE * 8))
+        halves[0::2] = entries[0::3]
+        halves[1::2] = entries[1::3]
+        index = cls()
+        index.timestamps = array("q", halves.tobytes())
+        index.offsets = entries[2::3]
+        if _SWAPPED:
+            index.timestamps.byteswap()
+            index.offsets.byteswap()
+        if sorted(index.timestamps) != index.timestamps.tolist():
+            raise CorruptIndex("its timestamps do not ascend")
+        return index
+
+
+def last_time_entry(tail: bytes) -> tuple[int, int] | None:
+    """Timestamp and relative offset of a time index file's last entry, given its last bytes."""
+    if len(tail) < TIME_ENTRY_SIZE:
+        return None
+    timestamp, offset = _TIME_ENTRY.unpack(tail[-TIME_ENTRY_SIZE:])
+    return timestamp, offset
+
+
+class AbortedTransaction(msgspec.Struct, frozen=True):
+    """A transaction whose records a read_committed consumer must skip."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """The transactions whose abort markers are in a segment, in the order of the markers."""
+
+    __slots__ = ("aborted",)
+
+    def __init__(self) -> None:
+        self.aborted: list[AbortedTransaction] = []
+
+    def __len__(self) -> int:
+        return len(self.aborted)
+
+    def append(self, transaction: AbortedTransaction) -> None:
+        self.aborted.append(transaction)
+
+    def overlapping(self, offset: int, end_offset: int) -> Iterator[AbortedTransaction]:
+        """What was aborted among the records from an offset up to another."""
+        for transaction in self.aborted:
+            if transaction.last_offset >= offset and transaction.first_offset < end_offset:
+                yield transaction
+
+    def covers(self, end_offset: int) -> bool:
+        """Whether later segments can add nothing about the records before an offset."""
+        return any(transaction.last_stable_offset >= end_offset for transaction in self.aborted)
+
+    def truncate(self, offset: int) -> None:
+        self.aborted = [aborted for aborted in self.aborted if aborted.last_offset < offset]
+
+    def to_bytes(self) -> bytes:
+        return b"".join(
+            _ABORTED.pack(
+                0,
+                aborted.producer_id,
+                aborted.first_offset,
+                aborted.last_offset,
+                aborted.last_stable_offset,
+            )
+            for aborted in self.aborted
+        )
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "TransactionIndex":
+        if len(content) % _ABORTED.size:
+            raise CorruptIndex(f"{len(content)} bytes are no multiple of {_ABORTED.size}")
+        index = cls()
+        for version, producer_id, first, last, stable in _ABORTED.iter_unpack(content):
+            if version:
+                raise CorruptIndex(f"entry version {version}")
+            index.append(AbortedTransaction(producer_id, first, last, stable))
+        return index
