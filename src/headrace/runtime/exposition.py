@@ -1,0 +1,71 @@
+"""Prometheus' text format (version 0.0.4), written piece by piece.
+
+A node with thousands of partitions has a page of megabytes. `render` yields it in pieces so that
+the server can give way to clients in between and never holds the page as a whole.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_LINES_PER_PIECE = 500
+_LABEL_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+_HELP_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n"})
+
+
+class Sample(NamedTuple):
+    """One line: a value under a family's name with an optional ending such as `_sum`."""
+
+    value: float
+    labels: str = ""
+    ending: str = ""
+
+
+class Family(NamedTuple):
+    """A metric: all lines with one name. `kind` is counter, gauge or summary."""
+
+    name: str
+    kind: str
+    help: str
+    samples: Iterable[Sample]
+
+
+def labels(**pairs: str | int) -> str:
+    """Labels ready for a line, in the order given."""
+    inner = ",".join(
+        f'{name}="{str(value).translate(_LABEL_ESCAPES)}"' for name, value in pairs.items()
+    )
+    return f"{{{inner}}}" if inner else ""
+
+
+def counter(name: str, help: str, value: float) -> Family:
+    """A total without labels; Prometheus wants its name to end in `_total`."""
+    return Family(name, "counter", help, (Sample(value),))
+
+
+def gauge(name: str, help: str, value: float) -> Family:
+    """A figure without labels that may go up and down."""
+    return Family(name, "gauge", help, (Sample(value),))
+
+
+def render(families: Iterable[Family]) -> Iterator[str]:
+    """The page in pieces; families without samples are left out."""
+    lines: list[str] = []
+    for family in families:
+        is_first = True
+        for sample in family.samples:
+            if is_first:
+                lines.append(f"# HELP {family.name} {family.help.translate(_HELP_ESCAPES)}\n")
+                lines.append(f"# TYPE {family.name} {family.kind}\n")
+                is_first = False
+            lines.append(f"{family.name}{sample.ending}{sample.labels} {_number(sample.value)}\n")
+            if len(lines) >= _LINES_PER_PIECE:
+                yield "".join(lines)
+                lines.clear()
+    if lines:
+        yield "".join(lines)
+
+
+def _number(value: float) -> str:
+    return repr(value) if isinstance(value, float) else str(int(value))
