@@ -17,6 +17,7 @@ from headrace.settings.definitions import (
     ConfigType,
     UpdateMode,
     Validator,
+    Value,
     at_least,
     between,
     each_of,
@@ -31,6 +32,17 @@ _FIXED, _LIVE = UpdateMode.READ_ONLY, UpdateMode.CLUSTER_WIDE
 _Row = tuple[str, ConfigType, str, UpdateMode, Validator | None, str]
 
 COMPRESSION_TYPES = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+
+_LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def _log_levels(value: Value) -> str | None:
+    """A level for everything, others for parts such as `storage=DEBUG`."""
+    levels = value if isinstance(value, tuple) else ()
+    if levels and all(level.rpartition("=")[2].upper() in _LOG_LEVELS for level in levels):
+        return None
+    return f"must be one of {', '.join(_LOG_LEVELS)}, or part=level for a part of the broker"
+
 
 _NODE: tuple[_Row, ...] = (
     ("node.id", _INT, "HIGH", _FIXED, at_least(0),
@@ -229,7 +241,7 @@ _OWN: tuple[_Row, ...] = (
      "The interface that the metrics and health pages are served on."),
     ("headrace.log.format", _STRING, "LOW", _FIXED, one_of("text", "json"),
      "How the process writes its own log: text for people or one JSON object per line."),
-    ("headrace.log.level", _LIST, "LOW", _FIXED, not_empty,
+    ("headrace.log.level", _LIST, "LOW", _FIXED, _log_levels,
      "How much is logged, such as INFO, or INFO,storage=DEBUG for one part of the broker."),
 )  # fmt: skip
 
