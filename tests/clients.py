@@ -17,7 +17,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from tests.nodes import Node
+from tests.nodes import Node, eventually
 
 NAMES = itertools.count(1)
 SECONDS_MAX = 30
@@ -55,6 +55,8 @@ def create_topic(node: Node, *, partitions: int = 1, name: str = "", **configs: 
     topic = name or unique_name()
     config = {key.replace("_", "."): str(value) for key, value in configs.items()}
     create(node, NewTopic(topic, partitions, 1, config=config))
+    client = admin(node)
+    eventually(lambda: topic in client.list_topics(timeout=SECONDS_MAX).topics)
     return topic
 
 

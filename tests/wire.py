@@ -4,6 +4,7 @@ Fields that a version lacks are left out, so one call describes a request for al
 """
 
 import dataclasses
+import datetime
 import io
 import socket
 import struct
@@ -17,6 +18,7 @@ from tests.nodes import HOST
 
 API_KEYS = {name: key for key, name in api_key_map.items()}
 SECONDS_MAX = 30
+SECOND = datetime.timedelta(seconds=1)
 
 
 class Connection:
