@@ -7,7 +7,7 @@ a torn write or a sudden death in the place of one of them.
 import fcntl
 import os
 from collections.abc import Iterator
-from errno import EDQUOT, ENOSPC
+from errno import EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
 
 from headrace.errors import HeadraceError
 
@@ -22,7 +22,8 @@ mkdir = os.mkdir
 rmdir = os.rmdir
 exists = os.path.exists
 
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+_CREATE_OR_OPEN = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 _EXISTING = os.O_RDWR | os.O_CLOEXEC
 _REWRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC
@@ -53,7 +54,7 @@ class OpenFile:
 
 
 def create(path: str) -> OpenFile:
-    """Open for reading and writing; the file appears if it is not there."""
+    """Make an empty file, whatever was there, and open it for reading and writing."""
     return OpenFile(os.open(path, _CREATE, _MODE))
 
 
@@ -61,9 +62,9 @@ def open_existing(path: str) -> OpenFile:
     return OpenFile(os.open(path, _EXISTING))
 
 
-def touch(path: str) -> None:
-    """Make an empty file where there is none."""
-    os.close(os.open(path, _CREATE, _MODE))
+def create_empty(path: str) -> None:
+    """Make an empty file, whatever was there."""
+    os.close(os.open(path, _REWRITE, _MODE))
 
 
 def pwrite_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
@@ -199,7 +200,7 @@ def lock(path: str) -> OpenFile:
 
     It is the kind of lock that Java takes, so that Kafka and Headrace keep each other out, too.
     """
-    file = create(path)
+    file = OpenFile(os.open(path, _CREATE_OR_OPEN, _MODE))
     try:
         fcntl.lockf(file.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -216,6 +217,6 @@ def space(path: str) -> tuple[int, int]:
     return statistics.f_blocks * block, statistics.f_bavail * block
 
 
-def is_full(error: OSError) -> bool:
-    """Whether an error passes by itself when space is made, as opposed to a failing disk."""
-    return error.errno in (ENOSPC, EDQUOT)
+def is_passing(error: OSError) -> bool:
+    """Whether an error goes away when there is room again, as opposed to a failing disk."""
+    return error.errno in (ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM)

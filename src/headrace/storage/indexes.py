@@ -25,7 +25,7 @@ _ABORTED = Struct(">hqqqq")
 _TIME_ENTRY = Struct(">qi")
 
 
-class CorruptIndex(Exception):  # noqa: N818 - Never leaves storage: the index is built anew.
+class CorruptIndex(Exception):
     """The bytes of an index file break its rules."""
 
 

@@ -1,0 +1,134 @@
+"""The small text files of a log directory: offset checkpoints, identity, the clean-stop marker.
+
+Each is written whole beside the old one and renamed over it, so a crash shows the old or the new.
+"""
+
+import msgspec
+
+from headrace.errors import HeadraceError
+from headrace.protocol.uuids import Uuid, from_text, to_text
+from headrace.runtime import files
+from headrace.storage.topic_partition import TopicPartition
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
+CLEANER_OFFSETS = "cleaner-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+_VERSION = "0"
+UNKNOWN_BROKER_EPOCH = -1
+
+
+class CorruptCheckpoint(HeadraceError):
+    """A checkpoint file that does not say what it should."""
+
+
+def encode_lines(lines: list[str]) -> bytes:
+    """Kafka's frame of every checkpoint: a version, a count, and a line for each entry."""
+    return "\n".join((_VERSION, str(len(lines)), *lines, "")).encode()
+
+
+def decode_lines(content: bytes) -> list[str]:
+    if not content:
+        return []  # Kafka makes the file before it has anything to say.
+    version, *rest = content.decode(errors="replace").splitlines() or [""]
+    if version != _VERSION:
+        raise CorruptCheckpoint(f"version {version!r} is not known")
+    lines = [line for line in rest[1:] if line]
+    if not rest or rest[0] != str(len(lines)):
+        raise CorruptCheckpoint(f"it announces {rest[:1]} entries and holds {len(lines)}")
+    return lines
+
+
+def write_offsets(path: str, offsets: dict[TopicPartition, int]) -> None:
+    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    files.replace_file(path, encode_lines(lines))
+
+
+def read_offsets(path: str) -> dict[TopicPartition, int]:
+    """The offsets of a checkpoint; empty if there is no such file."""
+    try:
+        lines = decode_lines(files.read(path))
+        return dict(map(_decode_offset, lines))
+    except FileNotFoundError:
+        return {}
+    except (ValueError, CorruptCheckpoint) as error:
+        raise CorruptCheckpoint(f"{path} cannot be read: {error}") from error
+
+
+def _decode_offset(line: str) -> tuple[TopicPartition, int]:
+    topic, partition, offset = line.split(" ")
+    return TopicPartition(topic, int(partition)), int(offset)
+
+
+def encode_partition_metadata(topic_id: Uuid) -> bytes:
+    return f"version: 0\ntopic_id: {to_text(topic_id)}".encode()
+
+
+def decode_partition_metadata(content: bytes) -> Uuid:
+    """The topic that a partition directory belongs to; `CorruptCheckpoint` if it does not say."""
+    fields = dict(_fields(content.decode(errors="replace"), ":"))
+    try:
+        if fields["version"] != _VERSION:
+            raise CorruptCheckpoint(f"version {fields['version']!r} is not known")
+        return from_text(fields["topic_id"])
+    except (KeyError, ValueError) as error:
+        raise CorruptCheckpoint(f"it names no topic: {error}") from error
+
+
+class DirectoryIdentity(msgspec.Struct, frozen=True):
+    """Whose log directory this is (`meta.properties`)."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: Uuid
+
+
+def encode_identity(identity: DirectoryIdentity) -> bytes:
+    return (
+        f"version=1\ncluster.id={identity.cluster_id}\nnode.id={identity.node_id}\n"
+        f"directory.id={to_text(identity.directory_id)}\n"
+    ).encode()
+
+
+def decode_identity(content: bytes) -> DirectoryIdentity:
+    fields = dict(_fields(content.decode(errors="replace"), "="))
+    try:
+        if fields["version"] != "1":
+            raise CorruptCheckpoint(f"version {fields['version']!r} is not known")
+        return DirectoryIdentity(
+            fields["cluster.id"], int(fields["node.id"]), from_text(fields["directory.id"])
+        )
+    except KeyError as error:
+        raise CorruptCheckpoint(f"{error} is missing") from error
+    except ValueError as error:
+        raise CorruptCheckpoint(str(error)) from error
+
+
+def _fields(text: str, separator: str) -> list[tuple[str, str]]:
+    """The fields of a file of `name<separator>value` lines, comments left out."""
+    lines = (line.strip() for line in text.splitlines())
+    parts = (line.partition(separator) for line in lines if line and line[0] not in "#!")
+    # Java's writer escapes what a value need not escape; the characters used here are plain.
+    return [(name.strip(), value.strip().replace("\\", "")) for name, _, value in parts]
+
+
+def encode_clean_shutdown(broker_epoch: int) -> bytes:
+    return b'{"version":0,"brokerEpoch":%d}' % broker_epoch
+
+
+def decode_clean_shutdown(content: bytes) -> int:
+    """The epoch in which the broker stopped cleanly, -1 if the marker does not say."""
+    try:
+        return msgspec.json.decode(content, type=_CleanShutdown).broker_epoch
+    except msgspec.DecodeError:
+        return UNKNOWN_BROKER_EPOCH
+
+
+class _CleanShutdown(msgspec.Struct, rename="camel"):
+    broker_epoch: int = UNKNOWN_BROKER_EPOCH

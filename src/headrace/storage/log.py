@@ -1,0 +1,787 @@
+"""The log of one partition: batches appended at one end, read anywhere, forgotten at the other.
+
+A log is a row of segments, the last of which is active. All of it belongs to the event loop's
+thread; what may block for long (syncs, unlinking, compaction) is handed out as plans that
+threads carry out on files nobody changes.
+
+The hot paths are `append_as_leader` and `read`. An append costs one header check, one write and a
+few integers; a read costs a bisect in memory and usually no look at the file: the bytes
+themselves go from the page cache to the socket.
+"""
+
+import logging
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from os import urandom
+from struct import Struct
+
+import msgspec
+
+from headrace.errors import KafkaStorageError, OffsetOutOfRange, RecordListTooLarge
+from headrace.protocol.batches import BatchHeader
+from headrace.protocol.uuids import ZERO, Uuid
+from headrace.runtime import files
+from headrace.runtime.files import OpenFile
+from headrace.storage import producer_snapshots
+from headrace.storage.checkpoints import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    encode_partition_metadata,
+)
+from headrace.storage.config import LogConfig
+from headrace.storage.flushing import FlushPlan
+from headrace.storage.indexes import AbortedTransaction
+from headrace.storage.leader_epochs import LeaderEpochs
+from headrace.storage.producer_replay import (
+    load_snapshot,
+    marker_of,
+    replay_segments,
+    snapshot_path,
+)
+from headrace.storage.producer_state import Origin, ProducerStates, RememberedBatch
+from headrace.storage.resources import Resources
+from headrace.storage.segment import CLEANED, DELETED, RELATIVE_OFFSET_MAX, SWAP, Segment
+from headrace.storage.topic_partition import TopicPartition
+from headrace.storage.validation import check_batches, check_replicated
+
+_log = logging.getLogger(__name__)
+
+_OFFSET_AND_EPOCH = Struct(">qii")
+_LOG_OVERHEAD = 12
+_NEVER = (1 << 63) - 1
+_ASK_ALWAYS = -2
+"""A roll deadline below any timestamp: the slow check decides at each append."""
+
+
+class AppendInfo(msgspec.Struct, frozen=True, gc=False):
+    """What a producer is told of its batches."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time: int
+    log_start_offset: int
+    duplicate: bool = False
+
+
+class LogSlice(msgspec.Struct, gc=False):
+    """Whole batches in one segment file, from the one that holds the offset asked for.
+
+    It keeps the file open while it is being sent, even if the segment is deleted meanwhile.
+    """
+
+    file: OpenFile | None
+    position: int
+    size: int
+
+    def fileno(self) -> int:
+        assert self.file is not None, "an empty slice has no file"
+        return self.file.fd
+
+    def read(self) -> bytes:
+        return files.pread(self.file.fd, self.size, self.position) if self.file else b""
+
+
+class Log:
+    """One partition's records and what is known about them."""
+
+    __slots__ = (
+        "_config",
+        "_leader_epochs",
+        "_on_failure",
+        "_producers",
+        "_roll_deadline",
+        "_segment_since_ms",
+        "_snapshots",
+        "_unsynced",
+        "_writable",
+        "directory",
+        "failure",
+        "high_watermark",
+        "last_flush_ms",
+        "latest_epoch",
+        "log_end_offset",
+        "log_start_offset",
+        "recovery_point",
+        "resources",
+        "segments",
+        "topic_id",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        directory: str,
+        config: LogConfig,
+        segments: list[Segment],
+        resources: Resources,
+        *,
+        topic_id: Uuid = ZERO,
+        log_start_offset: int = 0,
+        log_end_offset: int = 0,
+        recovery_point: int = 0,
+        high_watermark: int = 0,
+        snapshots: Sequence[int] = (),
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.directory = directory
+        self.segments = segments
+        self.resources = resources
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.high_watermark = high_watermark
+        self.recovery_point = recovery_point
+        self.failure: KafkaStorageError | None = None
+        self.last_flush_ms = 0
+        # Mirrors `leader_epochs.latest_epoch`; unknown until the first append asks.
+        self.latest_epoch = _ASK_ALWAYS
+        self._config = config
+        self._writable: Segment | None = None
+        self._roll_deadline = _NEVER
+        self._segment_since_ms = 0
+        self._leader_epochs: LeaderEpochs | None = None
+        self._producers: ProducerStates | None = None
+        self._snapshots = sorted(snapshots)
+        self._unsynced: set[str] = set()
+        self._on_failure: Callable[[OSError], None] | None = None
+
+    @classmethod
+    def create(
+        cls,
+        topic_partition: TopicPartition,
+        directory: str,
+        config: LogConfig,
+        resources: Resources | None = None,
+        *,
+        topic_id: Uuid = ZERO,
+        start_offset: int = 0,
+    ) -> "Log":
+        """Make the directory of a new partition, with its first, empty segment.
+
+        The topic's id is written before anything else, because a directory without it is not
+        served again. It is synced with the first flush, not here: a topic may have a thousand
+        partitions.
+        """
+        resources = resources or Resources()
+        files.mkdir(directory)
+        if topic_id != ZERO:
+            files.write(f"{directory}/{PARTITION_METADATA}", encode_partition_metadata(topic_id))
+        segment = Segment.create(
+            directory,
+            start_offset,
+            resources,
+            index_interval_bytes=config.index_interval_bytes,
+            index_bytes_max=config.segment_index_bytes,
+        )
+        log = cls(
+            topic_partition,
+            directory,
+            config,
+            [segment],
+            resources,
+            topic_id=topic_id,
+            log_start_offset=start_offset,
+            log_end_offset=start_offset,
+            recovery_point=start_offset,
+            high_watermark=start_offset,
+        )
+        log._writable = segment
+        log._producers = ProducerStates(start_offset)
+        log._leader_epochs = LeaderEpochs(f"{directory}/{LEADER_EPOCHS}")
+        log._unsynced.update((directory, f"{directory}/{PARTITION_METADATA}"))
+        return log
+
+    def __repr__(self) -> str:
+        return f"Log({self.topic_partition}, {self.log_start_offset}-{self.log_end_offset})"
+
+    # Appending
+
+    def append_as_leader(
+        self,
+        records: memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        origin: Origin = Origin.CLIENT,
+    ) -> AppendInfo:
+        """Append one batch and give its records the next offsets.
+
+        The batch is checked, its offset and epoch are patched where it lies, and one write puts
+        it into the file. Whatever goes wrong, nothing of it stays behind.
+        """
+        if self.failure is not None:
+            raise self.failure
+        records, header = check_batches(
+            records, self._config, now_ms, from_client=origin is Origin.CLIENT
+        )
+        base_offset = self.log_end_offset
+        last_offset = base_offset + header.last_offset_delta
+        if header.producer_id >= 0:
+            duplicate = self._check_producer(records, header, origin)
+            if duplicate is not None:
+                return self._answer_duplicate(duplicate)
+        segment = self._writable or self._warm(now_ms)
+        size = header.size
+        max_timestamp = header.max_timestamp
+        if (
+            segment.size + size > self._config.segment_bytes
+            or max_timestamp > self._roll_deadline
+            or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+            or segment.indexes_are_full
+        ):
+            segment = self._roll_if_due(segment, size, max_timestamp, last_offset, now_ms)
+        if leader_epoch != self.latest_epoch:
+            self.begin_epoch(leader_epoch)
+        _OFFSET_AND_EPOCH.pack_into(records, 0, base_offset, size - _LOG_OVERHEAD, leader_epoch)
+        try:
+            position = segment.write(records)
+        except OSError as error:
+            raise self._storage_error(error) from error
+        segment.note_batch(position, size, last_offset, max_timestamp)
+        self.log_end_offset = last_offset + 1
+        if position == 0:
+            self._start_roll_clock(max_timestamp, now_ms)
+        if header.producer_id >= 0:
+            self._note_producer(records, header, base_offset, segment)
+        return AppendInfo(
+            base_offset,
+            last_offset,
+            max_timestamp if header.uses_log_append_time else -1,
+            self.log_start_offset,
+        )
+
+    def append_as_is(self, records: memoryview, now_ms: int = 0) -> None:
+        """Append batches that have their offsets and epochs: from a leader, or of the raft log."""
+        if self.failure is not None:
+            raise self.failure
+        headers = check_replicated(records, self.log_end_offset)
+        if not headers:
+            return
+        segment = self._writable or self._warm(now_ms)
+        max_timestamp = max(header.max_timestamp for header in headers)
+        segment = self._roll_if_due(
+            segment, len(records), max_timestamp, headers[-1].last_offset, now_ms
+        )
+        try:
+            position = segment.write(records)
+        except OSError as error:
+            raise self._storage_error(error) from error
+        if position == 0:
+            self._start_roll_clock(headers[0].max_timestamp, now_ms)
+        start = 0
+        for header in headers:
+            segment.note_batch(
+                position + start, header.size, header.last_offset, header.max_timestamp
+            )
+            if header.leader_epoch != self.latest_epoch:
+                self._assign_epoch(header.leader_epoch, header.base_offset)
+            self.log_end_offset = header.next_offset
+            if header.producer_id >= 0:
+                batch = records[start : start + header.size]
+                self._note_producer(batch, header, header.base_offset, segment)
+            start += header.size
+
+    def _check_producer(
+        self, records: memoryview, header: BatchHeader, origin: Origin
+    ) -> RememberedBatch | None:
+        producers = self._producers or self.producers
+        if origin is Origin.CLIENT:
+            return producers.check(header)
+        if header.is_control:
+            marker = marker_of(records)
+            if marker is not None:
+                producers.check_marker(header, marker)
+        else:
+            producers.check_epoch(header)
+        return None
+
+    def _note_producer(
+        self, batch: memoryview, header: BatchHeader, base_offset: int, segment: Segment
+    ) -> None:
+        producers = self._producers or self.producers
+        if not header.is_control:
+            producers.replay(header, base_offset)
+            return
+        marker = marker_of(batch)
+        if marker is not None:
+            aborted = producers.replay_marker(header, marker, base_offset)
+            if aborted is not None:
+                segment.note_aborted(aborted)
+
+    def _answer_duplicate(self, duplicate: RememberedBatch) -> AppendInfo:
+        uses_append_time = self._config.message_timestamp_type == "LogAppendTime"
+        return AppendInfo(
+            duplicate.first_offset,
+            duplicate.last_offset,
+            duplicate.timestamp if uses_append_time else -1,
+            self.log_start_offset,
+            True,
+        )
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """A leadership begins where the log ends; called at its start or by its first append."""
+        self._assign_epoch(leader_epoch, self.log_end_offset)
+
+    def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        try:
+            self.leader_epochs.assign(leader_epoch, start_offset)
+        except OSError as error:
+            raise self._storage_error(error) from error
+        self._unsynced.add(f"{self.directory}/{LEADER_EPOCHS}")
+        self.latest_epoch = leader_epoch
+
+    def _warm(self, now_ms: int) -> Segment:
+        """Make the active segment ready for the first append after a start."""
+        segment = self.segments[-1]
+        try:
+            segment.warm()
+            if segment.size:
+                self._start_roll_clock(segment.first_timestamp(), now_ms)
+        except OSError as error:
+            raise self._storage_error(error) from error
+        self.latest_epoch = self.leader_epochs.latest_epoch
+        self._writable = segment
+        return segment
+
+    # Rolling
+
+    def _start_roll_clock(self, first_timestamp: int, now_ms: int) -> None:
+        """`segment.ms` counts from the first batch's timestamp; without one, by the clock."""
+        self._segment_since_ms = now_ms
+        if first_timestamp < 0:
+            self._roll_deadline = _ASK_ALWAYS
+            return
+        jitter_ms = self._config.segment_jitter_ms
+        if jitter_ms:
+            jitter_ms = int.from_bytes(urandom(6)) % jitter_ms
+        self._roll_deadline = first_timestamp + self._config.segment_ms - jitter_ms
+
+    def _roll_if_due(
+        self, segment: Segment, size: int, max_timestamp: int, last_offset: int, now_ms: int
+    ) -> Segment:
+        config = self._config
+        if size > config.segment_bytes:
+            raise RecordListTooLarge(
+                f"{size} bytes do not fit a segment of {self.topic_partition}, "
+                f"which may have {config.segment_bytes} (segment.bytes)"
+            )
+        late = max_timestamp > self._roll_deadline
+        if self._roll_deadline == _ASK_ALWAYS:
+            late = now_ms - self._segment_since_ms > config.segment_ms
+        if (
+            (late and segment.size > 0)
+            or segment.size + size > config.segment_bytes
+            or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+            or segment.indexes_are_full
+        ):
+            return self.roll()
+        return segment
+
+    def roll(self) -> Segment:
+        """Begin a new segment at the end of the log, unless the active one is empty.
+
+        The old one's indexes are final from here on, and a snapshot of the producers goes with
+        the new one. If the disk is full the log stays as it was, and the next append tries again.
+        """
+        sealed = self.segments[-1]
+        if sealed.size == 0 and sealed.base_offset == self.log_end_offset:
+            return sealed
+        try:
+            sealed.seal()
+            self.take_snapshot()
+            active = self._create_segment(self.log_end_offset)
+        except OSError as error:
+            raise self._storage_error(error) from error
+        self.segments.append(active)
+        self._unsynced.update((self.directory, *sealed.index_paths()))
+        self._activate(active)
+        return active
+
+    def _create_segment(self, base_offset: int) -> Segment:
+        return Segment.create(
+            self.directory,
+            base_offset,
+            self.resources,
+            index_interval_bytes=self._config.index_interval_bytes,
+            index_bytes_max=self._config.segment_index_bytes,
+        )
+
+    def _activate(self, segment: Segment) -> None:
+        self._writable = segment
+        self._roll_deadline = _NEVER
+
+    def take_snapshot(self) -> None:
+        """Write down the producers as of the end of the log, unless that was done already."""
+        offset = self.log_end_offset
+        if offset <= (self._snapshots[-1] if self._snapshots else self.log_start_offset):
+            return
+        path = snapshot_path(self.directory, offset)
+        files.write(path, producer_snapshots.encode(self.producers.entries.values()))
+        self._snapshots.append(offset)
+        self._unsynced.add(path)
+
+    # Reading
+
+    def read(
+        self, offset: int, size_max: int, end_offset: int, *, at_least_one: bool = True
+    ) -> LogSlice:
+        """Whole batches from the one that holds an offset, none of which reaches `end_offset`.
+
+        The end is the high watermark for consumers, the last stable offset for careful ones and
+        the log's end for replicas. A batch larger than `size_max` is given whole if it is the
+        first, unless `at_least_one` is off; the slice ends with its segment at the latest.
+        """
+        if self.failure is not None:
+            raise self.failure
+        log_end_offset = self.log_end_offset
+        if offset < self.log_start_offset or offset > log_end_offset:
+            raise OffsetOutOfRange(
+                f"{self.topic_partition} holds the offsets {self.log_start_offset} to "
+                f"{log_end_offset}, and not {offset}"
+            )
+        segment = self.segments[-1]
+        if offset >= end_offset:
+            if offset == log_end_offset:
+                segment.remember(offset, segment.size)
+            return LogSlice(None, 0, 0)
+        try:
+            if offset < segment.base_offset:
+                return self._read_sealed(offset, size_max, end_offset, at_least_one)
+            position = segment.locate(offset)
+            end_position = segment.size
+            if end_offset < log_end_offset:
+                end_position = segment.locate(end_offset)
+            if end_position - position > size_max:
+                end_position = segment.boundary(
+                    position, end_position, size_max, at_least_one=at_least_one
+                )
+            elif end_offset >= log_end_offset:
+                segment.remember(log_end_offset, end_position)
+            return LogSlice(segment.open(), position, end_position - position)
+        except OSError as error:
+            raise self._storage_error(error) from error
+
+    def _read_sealed(
+        self, offset: int, size_max: int, end_offset: int, at_least_one: bool
+    ) -> LogSlice:
+        at = self._segment_index(offset)
+        segment = self.segments[at]
+        position = segment.locate(offset)
+        while position >= segment.size and at + 1 < len(self.segments):
+            # Compaction left nothing of the rest of this segment.
+            at += 1
+            segment = self.segments[at]
+            position = 0
+        end_position = segment.size
+        is_last = at + 1 == len(self.segments)
+        if end_offset < (self.log_end_offset if is_last else self.segments[at + 1].base_offset):
+            end_position = max(position, segment.locate(end_offset))
+        end_position = segment.boundary(position, end_position, size_max, at_least_one=at_least_one)
+        return LogSlice(segment.open(), position, end_position - position)
+
+    def _segment_index(self, offset: int) -> int:
+        return bisect_right(self.segments, offset, key=_base_offset) - 1
+
+    def segment_for(self, offset: int) -> Segment:
+        """The segment that holds an offset, or would."""
+        return self.segments[max(0, self._segment_index(offset))]
+
+    def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """What a read_committed consumer must skip among these records."""
+        found: list[AbortedTransaction] = []
+        for segment in self.segments[max(0, self._segment_index(offset)) :]:
+            found.extend(segment.transactions.overlapping(offset, end_offset))
+            if segment.transactions.covers(end_offset):
+                break
+        return found
+
+    # What is committed, and what is stable
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """Records below this offset are committed; it never goes back but by truncation."""
+        if offset > self.high_watermark:
+            self.high_watermark = min(offset, self.log_end_offset)
+            if self._producers is not None and not self._producers.is_stable:
+                self._producers.on_high_watermark(self.high_watermark)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where read_committed consumers stop: at the first transaction whose end is not known."""
+        producers = self._producers or self.producers
+        if producers.is_stable:
+            return self.high_watermark
+        unstable = producers.first_unstable_offset()
+        assert unstable is not None
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
+
+    @property
+    def producers(self) -> ProducerStates:
+        if self._producers is None:
+            states = load_snapshot(self.directory, self._snapshots)
+            if states is None:
+                states = ProducerStates(self.log_start_offset)
+            if states.end_offset < self.log_end_offset:
+                first = max(0, self._segment_index(states.end_offset))
+                replay_segments(states, self.segments[first:], self.log_end_offset)
+            states.on_high_watermark(self.high_watermark)
+            self._producers = states
+        return self._producers
+
+    @property
+    def leader_epochs(self) -> LeaderEpochs:
+        if self._leader_epochs is None:
+            self._leader_epochs = LeaderEpochs.load(f"{self.directory}/{LEADER_EPOCHS}")
+        return self._leader_epochs
+
+    # Configuration, size
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        """New settings count from the next append on; they change no segment that is sealed."""
+        moved_ms = config.segment_ms - self._config.segment_ms
+        if self._roll_deadline not in (_NEVER, _ASK_ALWAYS):
+            self._roll_deadline += moved_ms
+        self._config = config
+        self.segments[-1].index_interval_bytes = config.index_interval_bytes
+
+    @property
+    def active_segment(self) -> Segment:
+        return self.segments[-1]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self.segments)
+
+    # Flushing
+
+    @property
+    def unflushed_messages(self) -> int:
+        return self.log_end_offset - self.recovery_point
+
+    def flush_needed(self, now_ms: int) -> bool:
+        """Whether `flush.messages` or `flush.ms` asks for a sync of what was appended."""
+        unflushed = self.log_end_offset - self.recovery_point
+        if unflushed <= 0:
+            return False
+        config = self._config
+        return unflushed >= config.flush_messages or now_ms - self.last_flush_ms >= config.flush_ms
+
+    def plan_flush(self) -> FlushPlan:
+        """What to sync so that everything appended until now is safe; `run` it in a thread."""
+        first = max(0, self._segment_index(self.recovery_point))
+        paths = tuple(sorted(self._unsynced))
+        self._unsynced.clear()
+        logs = tuple(segment.open() for segment in self.segments[first:])
+        return FlushPlan(self.log_end_offset, logs, paths)
+
+    def flushed(self, plan: FlushPlan, now_ms: int) -> None:
+        """Enter what a plan has made safe."""
+        self.last_flush_ms = now_ms
+        self.recovery_point = max(self.recovery_point, min(plan.end_offset, self.log_end_offset))
+
+    def flush(self) -> None:
+        """Sync all of it here and now, for those who may block."""
+        try:
+            plan = self.plan_flush()
+            plan.run()
+        except OSError as error:
+            raise self._storage_error(error) from error
+        self.flushed(plan, self.last_flush_ms)
+
+    # Forgetting
+
+    def delete_records_before(self, offset: int) -> int:
+        """Move the start of the log; whole segments before it go. Returns the new start."""
+        if offset > self.high_watermark:
+            raise OffsetOutOfRange(
+                f"{self.topic_partition} is committed up to {self.high_watermark}; "
+                f"records before {offset} cannot be deleted"
+            )
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self._forget_epochs_and_markers()
+            self.delete_segments(self._segments_before_start())
+        return self.log_start_offset
+
+    def _forget_epochs_and_markers(self) -> None:
+        self.leader_epochs.truncate_from_start(self.log_start_offset)
+        self._unsynced.add(f"{self.directory}/{LEADER_EPOCHS}")
+
+    def _segments_before_start(self) -> list[Segment]:
+        """The segments all of whose offsets lie before the start; never the active one."""
+        return self.segments[: max(0, self._segment_index(self.log_start_offset))]
+
+    def delete_segments(self, oldest: Sequence[Segment]) -> None:
+        """Drop the oldest segments, for retention and after `delete_records_before`.
+
+        When they are all there are, a new, empty one takes their place first. The start of the
+        log moves up to what is left.
+        """
+        if not oldest:
+            return
+        if oldest[-1] is self.segments[-1]:
+            self.roll()
+            if oldest[-1] is self.segments[-1]:
+                oldest = oldest[:-1]  # It is empty: there is nothing to delete in it.
+        assert list(oldest) == self.segments[: len(oldest)], "only the oldest segments may go"
+        del self.segments[: len(oldest)]
+        self._discard(oldest)
+        start_offset = self.segments[0].base_offset
+        if start_offset > self.log_start_offset:
+            self.log_start_offset = start_offset
+            self._forget_epochs_and_markers()
+
+    def _discard(self, segments: Sequence[Segment]) -> None:
+        delay_ms = self._config.file_delete_delay_ms
+        try:
+            for segment in segments:
+                segment.delete_later(delay_ms)
+                self._delete_snapshot(segment.base_offset, delay_ms)
+        except OSError as error:
+            raise self._storage_error(error) from error
+        self._unsynced.add(self.directory)
+
+    def _delete_snapshot(self, offset: int, delay_ms: int) -> None:
+        if offset in self._snapshots:
+            self._snapshots.remove(offset)
+            path = snapshot_path(self.directory, offset)
+            if files.rename_if_there(path, path + DELETED):
+                self.resources.deletions.add(path + DELETED, delay_ms)
+
+    def truncate_to(self, offset: int) -> None:
+        """Cut off the records from an offset on: a follower does so when its leader says other."""
+        if offset >= self.log_end_offset:
+            return
+        if offset < self.segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        keep = self._segment_index(offset) + 1
+        dropped = self.segments[keep:]
+        del self.segments[keep:]
+        self._discard(dropped)
+        try:
+            self.segments[-1].truncate(offset)
+        except OSError as error:
+            raise self._storage_error(error) from error
+        self._end_at(offset)
+        self.leader_epochs.truncate_from_end(offset)
+        self.latest_epoch = self.leader_epochs.latest_epoch
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Forget everything; the next record has this offset."""
+        dropped = self.segments
+        try:
+            self._discard(dropped)
+            self.segments = [self._create_segment(offset)]
+        except OSError as error:
+            raise self._storage_error(error) from error
+        self.log_start_offset = offset
+        self._end_at(offset)
+        self.high_watermark = offset
+        self.leader_epochs.clear()
+        self.latest_epoch = self.leader_epochs.latest_epoch
+
+    def _end_at(self, offset: int) -> None:
+        """Bring everything that counts beyond the new end back to it."""
+        for snapshot in [taken for taken in self._snapshots if taken > offset]:
+            self._delete_snapshot(snapshot, 0)
+        self.log_end_offset = offset
+        self.high_watermark = min(self.high_watermark, offset)
+        self.recovery_point = min(self.recovery_point, offset)
+        self._producers = None
+        self._writable = None
+        self._roll_deadline = _NEVER
+
+    def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
+        """Put compacted segments, written and synced as `.cleaned`, in the place of old ones.
+
+        Once the first is named `.swap` all of them are complete: a crash from there on ends
+        with the new segments, before with the old (Kafka's protocol, see `recovery`).
+        """
+        at = self.segments.index(old[0])
+        assert list(old) == self.segments[at : at + len(old)], "old segments must be neighbours"
+        assert all(segment.suffix == CLEANED for segment in new)
+        try:
+            for segment in reversed(new):
+                segment.change_suffix(SWAP)
+            self.segments[at : at + len(old)] = new
+            kept = {segment.base_offset for segment in new}
+            delay_ms = self._config.file_delete_delay_ms
+            for segment in old:
+                segment.delete_later(delay_ms)
+                if segment.base_offset not in kept:
+                    self._delete_snapshot(segment.base_offset, delay_ms)
+            for segment in new:
+                segment.change_suffix("")
+        except OSError as error:
+            raise self._storage_error(error) from error
+        self._unsynced.add(self.directory)
+
+    # Ending
+
+    def prepare_close(self) -> None:
+        """Write what is still in memory only, so that the next start need not scan."""
+        if self.failure is not None:
+            return
+        try:
+            self.segments[-1].seal()
+            self.take_snapshot()
+        except OSError as error:
+            raise self._storage_error(error) from error
+
+    def release(self) -> None:
+        """Let go of files and memory; the log is not used after this."""
+        for segment in self.segments:
+            segment.close()
+        self._writable = None
+
+    def close(self) -> None:
+        """Leave a log behind that can be opened without recovery."""
+        self.prepare_close()
+        if self.failure is None and (self._unsynced or self.unflushed_messages):
+            self.flush()
+        self.release()
+
+    def move_directory(self, directory: str) -> None:
+        """Rename the directory, to set the partition aside."""
+        files.rename(self.directory, directory)
+        self.directory = directory
+        for segment in self.segments:
+            segment.directory = directory
+        if self._leader_epochs is not None:
+            self._leader_epochs.moved(f"{directory}/{LEADER_EPOCHS}")
+        self._unsynced.clear()
+
+    # Failing
+
+    def on_failure(self, callback: Callable[[OSError], None]) -> None:
+        """Tell somebody, the log's directory, when the disk below has failed."""
+        self._on_failure = callback
+
+    def fail(self, error: OSError) -> None:
+        """The disk has failed: refuse everything from now on."""
+        if self.failure is None:
+            self.failure = KafkaStorageError(
+                f"{self.topic_partition} is offline, since its log directory failed: {error}"
+            )
+            self.release()
+            if self._on_failure is not None:
+                self._on_failure(error)
+
+    def _storage_error(self, error: OSError) -> KafkaStorageError:
+        """What a client is told. A full disk passes; any other failure takes the log offline."""
+        if not files.is_passing(error):
+            self.fail(error)
+        return KafkaStorageError(f"{self.topic_partition} cannot be used at the moment: {error}")
+
+    def expire_producers(self, now_ms: int) -> None:
+        if self._producers is not None:
+            self._producers.expire(now_ms, self._config.producer_id_expiration_ms)
+
+
+_base_offset = attrgetter("base_offset")

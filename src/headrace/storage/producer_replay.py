@@ -1,0 +1,87 @@
+"""Producer states from files: the newest snapshot, and the batches that came after it."""
+
+import logging
+from collections.abc import Iterable
+
+from headrace.errors import CorruptMessage
+from headrace.protocol.batches import BatchHeader, records_of
+from headrace.runtime import files
+from headrace.storage import producer_snapshots
+from headrace.storage.producer_snapshots import CorruptSnapshot
+from headrace.storage.producer_state import EndMarker, ProducerStates
+from headrace.storage.scanning import headers_in
+from headrace.storage.segment import SNAPSHOT, Segment
+
+_log = logging.getLogger(__name__)
+
+_ABORT = 0
+_COMMIT = 1
+
+
+def snapshot_path(directory: str, offset: int) -> str:
+    return f"{directory}/{offset:020d}{SNAPSHOT}"
+
+
+def load_snapshot(directory: str, snapshots: list[int]) -> ProducerStates | None:
+    """The producers of the newest snapshot that can be read; worse ones are removed.
+
+    `snapshots` are the offsets of the snapshots there are, ascending.
+    """
+    while snapshots:
+        path = snapshot_path(directory, snapshots[-1])
+        try:
+            producers = producer_snapshots.decode(files.read(path))
+        except (CorruptSnapshot, FileNotFoundError) as error:
+            _log.warning("The producer snapshot %s is of no use: %s", path, error)
+            files.unlink_if_there(path)
+            snapshots.pop()
+            continue
+        states = ProducerStates(snapshots[-1])
+        states.load(producers)
+        return states
+    return None
+
+
+def replay_segments(states: ProducerStates, segments: Iterable[Segment], end_offset: int) -> None:
+    """Bring the states up to an offset by the batches between; segments in ascending order."""
+    for segment in segments:
+        fd = segment.open().fd
+        for position, header in headers_in(fd, segment.locate(states.end_offset), segment.size):
+            if header.base_offset >= end_offset:
+                break
+            replay_batch(states, segment, position, header)
+    states.end_offset = end_offset
+
+
+def replay_batch(
+    states: ProducerStates, segment: Segment, position: int, header: BatchHeader
+) -> None:
+    """Take in one batch of a segment file; an abort is entered in the segment's index anew."""
+    if header.producer_id >= 0:
+        if header.is_control:
+            batch = files.pread(segment.open().fd, header.size, position)
+            marker = marker_of(batch)
+            if marker is not None:
+                aborted = states.replay_marker(header, marker, header.base_offset)
+                if aborted is not None and aborted not in segment.transactions.aborted:
+                    segment.note_aborted(aborted)
+        else:
+            states.replay(header, header.base_offset)
+    states.end_offset = header.next_offset
+
+
+def marker_of(batch: bytes | bytearray | memoryview) -> EndMarker | None:
+    """The end of a transaction that a control batch holds, None if it is about something else."""
+    records = records_of(batch)
+    if not records:
+        return None  # Compaction took the marker of a transaction that is gone as a whole.
+    key, value = records[0].key, records[0].value
+    if key is None or len(key) < 4:
+        raise CorruptMessage("A control record has no key.")
+    kind = int.from_bytes(key[2:4], "big", signed=True)
+    if kind not in (_ABORT, _COMMIT):
+        return None
+    if value is None or len(value) < 6:
+        raise CorruptMessage("A transaction marker has no value.")
+    coordinator_epoch = int.from_bytes(value[2:6], "big", signed=True)
+    return EndMarker(kind == _COMMIT, coordinator_epoch, records[0].timestamp)

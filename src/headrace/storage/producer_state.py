@@ -1,0 +1,283 @@
+"""What a partition remembers of its producers, so that a retry is not written twice.
+
+An idempotent producer numbers its records. The next batch must go on where the last one ended; one
+of the last five batches sent again is answered with the offset it got the first time; anything
+else is out of order. Transactions add an open end: what lies above the first offset of an open
+transaction is not stable yet, and read_committed consumers must wait (KIP-98, KIP-360, KIP-890).
+
+A producer that is unknown here, because it is new or because its records have been deleted or
+have expired, may start with any sequence number.
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headrace.errors import (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequenceNumber,
+    TransactionCoordinatorFenced,
+)
+from headrace.storage.indexes import AbortedTransaction
+
+if TYPE_CHECKING:
+    from headrace.protocol.batches import BatchHeader
+
+NO_EPOCH = -1
+NO_OFFSET = -1
+NO_SEQUENCE = -1
+SEQUENCE_MAX = (1 << 31) - 1
+BATCHES_REMEMBERED = 5
+
+
+class Origin(IntEnum):
+    """Who appends: how much is checked depends on it."""
+
+    CLIENT = 0
+    COORDINATOR = 1
+    REPLICATION = 2
+
+
+class RememberedBatch(msgspec.Struct, frozen=True, gc=False):
+    """The numbers of a written batch: enough to recognise it when it comes again."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) & SEQUENCE_MAX
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class EndMarker(msgspec.Struct, frozen=True):
+    """The control record that ends a producer's transaction on this partition."""
+
+    is_commit: bool
+    coordinator_epoch: int
+    timestamp: int
+
+
+class Producer:
+    """One producer id: its epoch, its newest batches, and where its open transaction began."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "id",
+        "last_timestamp",
+        "transaction_first_offset",
+    )
+
+    def __init__(self, producer_id: int, epoch: int = NO_EPOCH) -> None:
+        self.id = producer_id
+        self.epoch = epoch
+        self.coordinator_epoch = -1
+        self.last_timestamp = -1
+        self.transaction_first_offset = NO_OFFSET
+        self.batches: list[RememberedBatch] = []
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def copy(self) -> "Producer":
+        copy = Producer(self.id, self.epoch)
+        copy.coordinator_epoch = self.coordinator_epoch
+        copy.last_timestamp = self.last_timestamp
+        copy.transaction_first_offset = self.transaction_first_offset
+        copy.batches = self.batches.copy()
+        return copy
+
+    def check(self, header: "BatchHeader") -> RememberedBatch | None:
+        """May this batch of a client follow? The earlier batch if it is one sent again."""
+        if header.producer_epoch == self.epoch:
+            batches = self.batches
+            last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
+            if header.base_sequence == (last_sequence + 1) & SEQUENCE_MAX:
+                self._check_transaction(header)
+                return None
+            return self._sent_again(header)
+        self.check_epoch(header)
+        if header.base_sequence != 0 and self.epoch != NO_EPOCH:
+            raise OutOfOrderSequenceNumber(
+                f"producer {self.id} begins its epoch {header.producer_epoch} with sequence number "
+                f"{header.base_sequence} instead of 0 (its epoch here was {self.epoch})"
+            )
+        self._check_transaction(header)
+        return None
+
+    def check_epoch(self, header: "BatchHeader") -> None:
+        if header.producer_epoch < self.epoch:
+            raise InvalidProducerEpoch(
+                f"producer {self.id} has epoch {self.epoch} here; a batch of its older epoch "
+                f"{header.producer_epoch} comes from an instance that was replaced"
+            )
+
+    def _check_transaction(self, header: "BatchHeader") -> None:
+        if self.transaction_first_offset != NO_OFFSET and not header.is_transactional:
+            raise InvalidTxnState(
+                f"producer {self.id} writes outside of its open transaction, which began at offset "
+                f"{self.transaction_first_offset}; end the transaction first"
+            )
+
+    def _sent_again(self, header: "BatchHeader") -> RememberedBatch:
+        last_sequence = sequence_after(header.base_sequence, header.last_offset_delta)
+        for batch in self.batches:
+            if batch.last_sequence == last_sequence and (
+                batch.first_sequence == header.base_sequence
+            ):
+                return batch
+        raise OutOfOrderSequenceNumber(
+            f"producer {self.id} sent sequence number {header.base_sequence}, "
+            f"but its last one here is {self.last_sequence}: a batch in between is missing"
+        )
+
+    def add(self, header: "BatchHeader", last_offset: int) -> None:
+        """Remember a batch of records that was written."""
+        if header.producer_epoch != self.epoch:
+            self.epoch = header.producer_epoch
+            self.batches.clear()
+        elif len(self.batches) == BATCHES_REMEMBERED:
+            del self.batches[0]
+        delta = header.last_offset_delta
+        timestamp = header.max_timestamp
+        self.batches.append(
+            RememberedBatch(
+                (header.base_sequence + delta) & SEQUENCE_MAX
+                if header.base_sequence != NO_SEQUENCE
+                else NO_SEQUENCE,
+                last_offset,
+                delta,
+                timestamp,
+            )
+        )
+        self.last_timestamp = timestamp
+
+
+def sequence_after(sequence: int, count: int) -> int:
+    """Sequence numbers go round: 0 follows 2^31 - 1."""
+    return (sequence + count) & SEQUENCE_MAX
+
+
+class ProducerStates:
+    """All producers of one partition, as of an offset (`end_offset`).
+
+    The only code that changes it is `replay` and what it calls: appends, recovery and followers
+    agree by construction.
+    """
+
+    __slots__ = ("_ended", "_open", "end_offset", "entries")
+
+    def __init__(self, end_offset: int = 0) -> None:
+        self.end_offset = end_offset
+        self.entries: dict[int, Producer] = {}
+        # First offset -> producer id, ascending: transactions nobody has ended.
+        self._open: dict[int, int] = {}
+        # First offset -> offset of the marker: ended, but the marker is not committed yet.
+        self._ended: dict[int, int] = {}
+
+    def check(self, header: "BatchHeader") -> RememberedBatch | None:
+        """May this batch of a client be appended? Its earlier self if it was already.
+
+        This is on the path of every idempotent batch.
+        """
+        producer = self.entries.get(header.producer_id)
+        return None if producer is None else producer.check(header)
+
+    def check_epoch(self, header: "BatchHeader") -> None:
+        """What is asked of a batch that a coordinator writes for a producer, without sequence."""
+        producer = self.entries.get(header.producer_id)
+        if producer is not None:
+            producer.check_epoch(header)
+
+    def check_marker(self, header: "BatchHeader", marker: EndMarker) -> None:
+        """May the coordinator end the transaction of this producer?"""
+        producer = self.entries.get(header.producer_id)
+        if producer is None:
+            return
+        producer.check_epoch(header)
+        if producer.coordinator_epoch > marker.coordinator_epoch:
+            raise TransactionCoordinatorFenced(
+                f"a marker for producer {producer.id} comes from coordinator epoch "
+                f"{marker.coordinator_epoch}, but epoch {producer.coordinator_epoch} wrote here"
+            )
+
+    def replay(self, header: "BatchHeader", base_offset: int) -> None:
+        """Take in a batch of records that is in the log now."""
+        producer = self.entries.get(header.producer_id)
+        if producer is None:
+            producer = self.entries[header.producer_id] = Producer(header.producer_id)
+        producer.add(header, base_offset + header.last_offset_delta)
+        if header.is_transactional and producer.transaction_first_offset == NO_OFFSET:
+            producer.transaction_first_offset = base_offset
+            self._open[base_offset] = producer.id
+
+    def replay_marker(
+        self, header: "BatchHeader", marker: EndMarker, offset: int
+    ) -> AbortedTransaction | None:
+        """Take in the end of a transaction; what must be skipped by readers if it was aborted."""
+        producer = self.entries.get(header.producer_id)
+        if producer is None:
+            producer = self.entries[header.producer_id] = Producer(header.producer_id)
+        first_offset = producer.transaction_first_offset
+        if producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.batches.clear()
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp = marker.timestamp
+        producer.transaction_first_offset = NO_OFFSET
+        if first_offset == NO_OFFSET:
+            return None  # An empty transaction leaves nothing to skip or to wait for.
+        self._open.pop(first_offset, None)
+        self._ended[first_offset] = offset
+        if marker.is_commit:
+            return None
+        stable = next(iter(self._open), offset + 1)
+        return AbortedTransaction(producer.id, first_offset, offset, stable)
+
+    @property
+    def is_stable(self) -> bool:
+        return not self._open and not self._ended
+
+    def first_unstable_offset(self) -> int | None:
+        """The lowest offset whose fate is not known, or not known by a majority."""
+        firsts = [min(offsets) for offsets in (self._open, self._ended) if offsets]
+        return min(firsts) if firsts else None
+
+    def on_high_watermark(self, high_watermark: int) -> None:
+        """Ended transactions become stable once their marker is committed."""
+        for first_offset, last_offset in list(self._ended.items()):
+            if last_offset < high_watermark:
+                del self._ended[first_offset]
+
+    def expire(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that have been silent for long, unless their transaction is open."""
+        expired = [
+            producer.id
+            for producer in self.entries.values()
+            if producer.transaction_first_offset == NO_OFFSET
+            and now_ms - producer.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self.entries[producer_id]
+
+    def load(self, producers: Iterable[Producer]) -> None:
+        """Start from what a snapshot holds."""
+        for producer in producers:
+            self.entries[producer.id] = producer
+        opened = sorted(
+            (producer.transaction_first_offset, producer.id)
+            for producer in self.entries.values()
+            if producer.transaction_first_offset != NO_OFFSET
+        )
+        self._open = dict(opened)

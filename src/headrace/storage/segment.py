@@ -1,0 +1,448 @@
+"""A run of record batches in one file, found again through a sparse index."""
+
+import logging
+from bisect import bisect_left
+from collections.abc import Iterable
+from struct import Struct
+
+from headrace.errors import CorruptMessage
+from headrace.protocol.batches import BatchHeader
+from headrace.runtime import files
+from headrace.runtime.files import OpenFile
+from headrace.storage.indexes import (
+    NO_TIMESTAMP,
+    OFFSET_ENTRY_SIZE,
+    TIME_ENTRY_SIZE,
+    AbortedTransaction,
+    CorruptIndex,
+    OffsetIndex,
+    TimeIndex,
+    TransactionIndex,
+    last_time_entry,
+)
+from headrace.storage.resources import Resources
+from headrace.storage.scanning import headers_in
+
+_log = logging.getLogger(__name__)
+
+LOG = ".log"
+INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+
+RELATIVE_OFFSET_MAX = (1 << 31) - 1
+INDEX_INTERVAL_BYTES = 4096
+INDEX_BYTES_MAX = 10 << 20
+_CURSORS_MAX = 16
+_UNKNOWN = -2
+_BASE_OFFSET = Struct(">q")
+
+
+class Segment:
+    """One `.log` file with its indexes; the last of a log is active, the others are sealed.
+
+    A segment of thousands costs little until it is used: the file is opened and the indexes are
+    loaded when somebody asks, and let go when there are too many.
+    """
+
+    __slots__ = (
+        "_cursors",
+        "_file",
+        "_index",
+        "_indexes_changed",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "_time_index",
+        "_transactions",
+        "base_offset",
+        "bytes_since_entry",
+        "directory",
+        "index_bytes_max",
+        "index_interval_bytes",
+        "indexes_are_full",
+        "resources",
+        "size",
+        "suffix",
+    )
+
+    def __init__(
+        self,
+        directory: str,
+        base_offset: int,
+        size: int,
+        resources: Resources,
+        *,
+        index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+        index_bytes_max: int = INDEX_BYTES_MAX,
+        suffix: str = "",
+    ) -> None:
+        self.directory = directory
+        self.base_offset = base_offset
+        self.size = size
+        self.resources = resources
+        self.suffix = suffix
+        self.index_interval_bytes = index_interval_bytes
+        self.index_bytes_max = index_bytes_max
+        self.indexes_are_full = False
+        self.bytes_since_entry = 0
+        self._file: OpenFile | None = None
+        self._index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._transactions: TransactionIndex | None = None
+        self._indexes_changed = False
+        self._max_timestamp = _UNKNOWN
+        self._max_timestamp_offset = base_offset
+        # Where a reader that follows the tail goes on, by offset: saves it looking at the file.
+        self._cursors: dict[int, int] | None = None
+
+    @classmethod
+    def create(
+        cls,
+        directory: str,
+        base_offset: int,
+        resources: Resources,
+        *,
+        index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+        index_bytes_max: int = INDEX_BYTES_MAX,
+        suffix: str = "",
+    ) -> "Segment":
+        """Make the empty files of a new segment. The log comes last: without it there is none."""
+        segment = cls(
+            directory,
+            base_offset,
+            0,
+            resources,
+            index_interval_bytes=index_interval_bytes,
+            index_bytes_max=index_bytes_max,
+            suffix=suffix,
+        )
+        files.create_empty(segment.path(INDEX))
+        files.create_empty(segment.path(TIME_INDEX))
+        segment._file = files.create(segment.path(LOG))
+        segment._index = OffsetIndex()
+        segment._time_index = TimeIndex()
+        segment._transactions = TransactionIndex()
+        segment._max_timestamp = NO_TIMESTAMP
+        resources.open_files.add(segment)
+        return segment
+
+    def __repr__(self) -> str:
+        return f"Segment({self.base_offset}, {self.size} bytes)"
+
+    def path(self, extension: str) -> str:
+        return f"{self.directory}/{self.base_offset:020d}{extension}{self.suffix}"
+
+    def index_paths(self) -> tuple[str, str]:
+        return self.path(INDEX), self.path(TIME_INDEX)
+
+    # Appending
+
+    def write(self, records: bytes | bytearray | memoryview) -> int:
+        """Put bytes at the tail, all of them or none, and return the position they start at.
+
+        Whoever writes notes each batch afterwards. Bytes first, index second: after a crash an
+        index that lags costs a scan, an index that leads points at what was never written.
+        """
+        position = self.size
+        file = self._file or self.open()
+        size = len(records)
+        try:
+            written = files.pwrite(file.fd, records, position)
+            if written != size:
+                files.pwrite_all(file.fd, memoryview(records)[written:], position + written)
+        except OSError:
+            files.ftruncate(file.fd, position)
+            raise
+        self.size = position + size
+        return position
+
+    def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Keep the indexes up to date with a batch that was written."""
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
+        if self.bytes_since_entry > self.index_interval_bytes:
+            self._add_index_entries(last_offset, position)
+        self.bytes_since_entry += size
+
+    def _add_index_entries(self, last_offset: int, position: int) -> None:
+        self.index.append(last_offset - self.base_offset, position)
+        self.time_index.append_if_later(
+            self._max_timestamp, self._max_timestamp_offset - self.base_offset
+        )
+        self._indexes_changed = True
+        self.bytes_since_entry = 0
+        # Kafka keeps one place in the time index free for the entry that is made at the end.
+        self.indexes_are_full = (
+            self.index.size_bytes + OFFSET_ENTRY_SIZE > self.index_bytes_max
+            or self.time_index.size_bytes + 2 * TIME_ENTRY_SIZE > self.index_bytes_max
+        )
+
+    def note_aborted(self, transaction: AbortedTransaction) -> None:
+        """Remember an abort whose marker is in this segment. Rare, so it is written at once."""
+        self.transactions.append(transaction)
+        files.write(self.path(TRANSACTION_INDEX), self.transactions.to_bytes())
+
+    def warm(self) -> None:
+        """Load what an append needs, before the first one after a start."""
+        self.open()
+        _ = self.index, self.time_index, self.max_timestamp
+
+    def sync(self) -> None:
+        """Seal, and wait until it is all on the disk: for segments that compaction has made."""
+        self.seal()
+        files.fsync(self.open().fd)
+        for path in self.index_paths():
+            files.fsync_path(path)
+
+    def seal(self) -> None:
+        """Bring the index files to their final state: at a roll, and when the log is closed."""
+        if self._indexes_changed or self._max_timestamp > self._last_indexed_timestamp():
+            self.time_index.append_if_later(
+                self._max_timestamp, self._max_timestamp_offset - self.base_offset
+            )
+            files.write(self.path(INDEX), self.index.to_bytes())
+            files.write(self.path(TIME_INDEX), self.time_index.to_bytes())
+            self._indexes_changed = False
+        if self._index is not None:
+            self._count_indexes()
+
+    def _last_indexed_timestamp(self) -> int:
+        if self._max_timestamp == _UNKNOWN:
+            return NO_TIMESTAMP
+        timestamps = self.time_index.timestamps
+        return timestamps[-1] if timestamps else NO_TIMESTAMP
+
+    # Finding
+
+    def locate(self, offset: int) -> int:
+        """Where the first batch starts that ends at or after an offset; the size if none does.
+
+        The batch of the next index entry is looked at first: a consumer that reads on in order
+        asks for just that one, since slices are cut at indexed batches.
+        """
+        if offset <= self.base_offset:
+            return 0
+        cursors = self._cursors
+        if cursors is not None and offset in cursors:
+            return cursors[offset]
+        index = self._index
+        if index is None:
+            index = self.index
+        at = bisect_left(index.offsets, offset - self.base_offset)
+        end_position = self.size
+        if at < len(index.offsets):
+            end_position = index.positions[at]
+            if self._base_offset_at(end_position) <= offset:
+                return end_position
+        start_position = index.positions[at - 1] if at else 0
+        for position, header in headers_in(self.open().fd, start_position, end_position):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position
+        return end_position
+
+    def _base_offset_at(self, position: int) -> int:
+        read = files.pread(self.open().fd, _BASE_OFFSET.size, position)
+        if len(read) < _BASE_OFFSET.size:
+            raise CorruptMessage(f"{self.path(LOG)} ends before position {position}")
+        base_offset: int = _BASE_OFFSET.unpack(read)[0]
+        return base_offset
+
+    def boundary(
+        self, position: int, end_position: int, size_max: int, *, at_least_one: bool
+    ) -> int:
+        """Where a slice from a batch start must end so that it holds whole batches only.
+
+        With `at_least_one` a batch larger than the size asked for is still given whole, for a
+        consumer would never get past it otherwise.
+        """
+        if end_position - position <= size_max:
+            return end_position
+        known = self.index.last_boundary_before(position + size_max)
+        if known > position:
+            return known
+        boundary = position
+        for start, header in headers_in(self.open().fd, position, end_position):
+            end = start + header.size
+            if end - position > size_max:
+                return end if at_least_one and start == position else boundary
+            boundary = end
+        return boundary
+
+    def remember(self, offset: int, position: int) -> None:
+        """Note where the batch of an offset starts, or will start, for a reader who comes back."""
+        cursors = self._cursors
+        if cursors is None:
+            cursors = self._cursors = {}
+        elif len(cursors) >= _CURSORS_MAX:
+            del cursors[next(iter(cursors))]
+        cursors[offset] = position
+
+    def next_offset(self) -> int:
+        """The offset after the last record, found by walking on from the last index entry."""
+        index = self.index
+        position = index.positions[-1] if index.positions else 0
+        next_offset = self.base_offset
+        for _, header in headers_in(self.open().fd, position, self.size):
+            next_offset = header.base_offset + header.last_offset_delta + 1
+        return next_offset
+
+    # Time
+
+    @property
+    def max_timestamp(self) -> int:
+        """The latest timestamp of a record here, -1 if none has one."""
+        if self._max_timestamp == _UNKNOWN:
+            self._load_max_timestamp()
+        return self._max_timestamp
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the batch that holds the latest timestamp."""
+        if self._max_timestamp == _UNKNOWN:
+            self._load_max_timestamp()
+        return self._max_timestamp_offset
+
+    def _load_max_timestamp(self) -> None:
+        """A sealed segment's last time index entry has it; no need to load the rest."""
+        if self._time_index is not None:
+            index = self._time_index
+            entry = (index.timestamps[-1], index.offsets[-1]) if index.timestamps else None
+        else:
+            entry = self._last_time_entry_on_disk()
+        self._max_timestamp, relative_offset = entry or (NO_TIMESTAMP, 0)
+        self._max_timestamp_offset = self.base_offset + relative_offset
+
+    def _last_time_entry_on_disk(self) -> tuple[int, int] | None:
+        try:
+            return last_time_entry(files.read_tail(self.path(TIME_INDEX), TIME_ENTRY_SIZE))
+        except FileNotFoundError:
+            index = self.time_index
+            return (index.timestamps[-1], index.offsets[-1]) if index.timestamps else None
+
+    def largest_timestamp(self) -> int:
+        """The age of the segment for retention: its latest record, or when its file was written."""
+        return self.max_timestamp if self.max_timestamp >= 0 else files.modified_ms(self.path(LOG))
+
+    def first_timestamp(self) -> int:
+        """The latest timestamp of the first batch, from which `segment.ms` counts; -1 if empty."""
+        for _, header in headers_in(self.open().fd, 0, self.size):
+            return header.max_timestamp
+        return NO_TIMESTAMP
+
+    # Files and indexes, held while there is room
+
+    def open(self) -> OpenFile:
+        file = self._file
+        if file is None:
+            file = self._file = files.open_existing(self.path(LOG))
+            self.resources.open_files.add(self)
+        return file
+
+    @property
+    def index(self) -> OffsetIndex:
+        if self._index is None:
+            self._load_indexes()
+        assert self._index is not None
+        return self._index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        if self._time_index is None:
+            self._load_indexes()
+        assert self._time_index is not None
+        return self._time_index
+
+    @property
+    def transactions(self) -> TransactionIndex:
+        if self._transactions is None:
+            try:
+                content = files.read(self.path(TRANSACTION_INDEX))
+            except FileNotFoundError:
+                content = b""
+            self._transactions = TransactionIndex.from_bytes(content)
+        return self._transactions
+
+    def _load_indexes(self) -> None:
+        try:
+            self._index = OffsetIndex.from_bytes(files.read(self.path(INDEX)), self.size)
+            self._time_index = TimeIndex.from_bytes(files.read(self.path(TIME_INDEX)))
+        except (FileNotFoundError, CorruptIndex) as error:
+            _log.warning("Building the indexes of %s anew: %s", self.path(LOG), error)
+            self.rebuild_indexes(headers_in(self.open().fd, 0, self.size))
+        self._count_indexes()
+
+    def _count_indexes(self) -> None:
+        size_bytes = self.index.size_bytes + self.time_index.size_bytes
+        self.resources.indexes.add(self, size_bytes)
+
+    def rebuild_indexes(self, batches: Iterable[tuple[int, BatchHeader]]) -> None:
+        """Make the indexes that the batches of the file would have left behind, and no others."""
+        self._index = OffsetIndex()
+        self._time_index = TimeIndex()
+        self._max_timestamp = NO_TIMESTAMP
+        self._max_timestamp_offset = self.base_offset
+        self._cursors = None
+        self.bytes_since_entry = 0
+        self._indexes_changed = True
+        for position, header in batches:
+            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+
+    def let_go_of_file(self) -> None:
+        self._file = None
+
+    def let_go_of_indexes(self) -> None:
+        """Forget the indexes, unless the files do not hold them yet."""
+        if not self._indexes_changed:
+            self._index = self._time_index = self._transactions = None
+
+    # Shortening, renaming, removing
+
+    def truncate(self, offset: int) -> None:
+        """Cut off the batches that hold an offset or later ones."""
+        position = self.locate(offset)
+        relative_offset = offset - self.base_offset
+        self.index.truncate(relative_offset)
+        self.time_index.truncate(relative_offset)
+        if self.transactions.aborted:
+            self.transactions.truncate(offset)
+            files.write(self.path(TRANSACTION_INDEX), self.transactions.to_bytes())
+        self.truncate_file(position)
+        self._indexes_changed = True
+        self._max_timestamp = _UNKNOWN
+        start = self.index.floor_position(self.max_timestamp_offset - self.base_offset)
+        for _, header in headers_in(self.open().fd, start, self.size):
+            if header.max_timestamp > self._max_timestamp:
+                self._max_timestamp = header.max_timestamp
+                self._max_timestamp_offset = header.last_offset
+
+    def truncate_file(self, position: int) -> None:
+        files.ftruncate(self.open().fd, position)
+        self.size = position
+        self.bytes_since_entry = 0
+        self._cursors = None
+
+    def change_suffix(self, suffix: str) -> None:
+        """Rename all files; the log comes last, so that a crash never leaves it without name."""
+        for extension in (TRANSACTION_INDEX, TIME_INDEX, INDEX, LOG):
+            path = f"{self.directory}/{self.base_offset:020d}{extension}"
+            files.rename_if_there(path + self.suffix, path + suffix)
+        self.suffix = suffix
+
+    def delete_later(self, delay_ms: int) -> None:
+        """Set the files aside for those who still read them; the sweep unlinks them."""
+        self.change_suffix(DELETED)
+        self.close()
+        for extension in (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX):
+            self.resources.deletions.add(self.path(extension), delay_ms)
+
+    def close(self) -> None:
+        self.resources.open_files.remove(self)
+        self.resources.indexes.remove(self)
+        self._indexes_changed = False
+        self.let_go_of_file()
+        self.let_go_of_indexes()
