@@ -20,7 +20,13 @@ import msgspec
 from fastcrc.crc32 import iscsi
 
 from headrace.errors import CorruptMessage
-from headrace.protocol.compression import DECOMPRESSED_SIZE_MAX, Buffer, compress, decompress
+from headrace.protocol.compression import (
+    DECOMPRESSED_SIZE_MAX,
+    Buffer,
+    Codec,
+    compress,
+    decompress,
+)
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = 61
@@ -182,6 +188,8 @@ def block_of(
     end = position + header.size
     if end > len(data):
         raise CorruptMessage(f"The batch at position {position} is cut off.")
+    if header.codec > Codec.ZSTD:
+        raise CorruptMessage(f"The batch at position {position} has codec {header.codec}.")
     block = memoryview(data)[position + HEADER_SIZE : end]
     return bytes(decompress(header.codec, block, size_max))
 
