@@ -16,6 +16,7 @@ from kio.serial import entity_reader, entity_writer
 
 from tests.nodes import HOST
 
+Fields = dict[str, Any]
 API_KEYS = {name: key for key, name in api_key_map.items()}
 SECONDS_MAX = 30
 SECOND = datetime.timedelta(seconds=1)
@@ -46,6 +47,21 @@ class Connection:
     def receive(self, name: str, version: int) -> Any:
         return decode_response(name, version, self.receive_frame())
 
+    def produce(self, topic: str, records: bytes, *, partition: int = 0, acks: int = -1) -> Any:
+        """Append one record set and return the answer for its partition."""
+        response = self.call("produce", 9, **produce_fields(topic, records, partition, acks))
+        return response.responses[0].partition_responses[0]
+
+    def fetch(self, topic: str, offset: int = 0, *, partition: int = 0, **limits: Any) -> Any:
+        """Fetch from one partition and return the answer for it."""
+        response = self.call("fetch", 12, **fetch_fields([(topic, partition, offset)], **limits))
+        return response.responses[0].partitions[0]
+
+    def new_producer(self) -> Any:
+        """A producer id and epoch for idempotent producing."""
+        fields = {"transactional_id": None, "transaction_timeout": SECOND}
+        return self.call("init_producer_id", 4, **fields)
+
     def send_frame(self, frame: bytes) -> None:
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
@@ -68,6 +84,46 @@ class Connection:
             return self.socket.recv(1) == b""
         except ConnectionError:
             return True
+
+
+def produce_fields(topic: str, records: bytes, partition: int = 0, acks: int = -1) -> Fields:
+    data = [{"index": partition, "records": records}]
+    return {
+        "transactional_id": None,
+        "acks": acks,
+        "timeout": SECOND * SECONDS_MAX,
+        "topic_data": [{"name": topic, "partition_data": data}],
+    }
+
+
+def fetch_fields(
+    places: list[tuple[str, int, int]],
+    *,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 50_000_000,
+    partition_max_bytes: int = 1_048_576,
+) -> Fields:
+    """A full fetch of (topic, partition, offset) places, outside any fetch session."""
+    return {
+        "max_wait": datetime.timedelta(milliseconds=max_wait_ms),
+        "min_bytes": min_bytes,
+        "max_bytes": max_bytes,
+        "topics": [
+            {
+                "topic": topic,
+                "partitions": [
+                    {
+                        "partition": partition,
+                        "fetch_offset": offset,
+                        "partition_max_bytes": partition_max_bytes,
+                    }
+                ],
+            }
+            for topic, partition, offset in places
+        ],
+        "forgotten_topics_data": [],
+    }
 
 
 def encode_request(name: str, version: int, correlation_id: int = 1, **fields: Any) -> bytes:
