@@ -98,7 +98,7 @@ def _element(field: Field, version: int, random: Random) -> object:
 
 
 def _integer(field: Field, random: Random) -> int:
-    """Any value that fits, and the ends; error codes and times stay within what the oracle knows."""
+    """Any value that fits, often an end; error codes and times are such as kio knows."""
     if field.name.endswith("error_code"):
         return random.randrange(-1, 134)
     if field.name == "log_append_time_ms":

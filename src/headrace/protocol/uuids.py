@@ -18,7 +18,7 @@ METADATA_TOPIC_ID: Uuid = bytes(15) + b"\x01"
 
 _RESERVED_BELOW = 100
 _TO_URL = bytes.maketrans(b"+/", b"-_")
-_FROM_URL = bytes.maketrans(b"-_", b"+/")
+_FROM_URL = bytes.maketrans(b"-_+/", b"+/!!")
 
 
 def random_uuid() -> Uuid:

@@ -1,6 +1,7 @@
 """The codec against an independent one, and at the edges of what it accepts."""
 
 import datetime
+import struct
 from dataclasses import fields as dataclass_fields
 from io import BytesIO
 from typing import Any
@@ -9,9 +10,22 @@ from uuid import UUID
 import pytest
 from kio.serial import entity_reader, entity_writer
 
-from headrace.protocol.codec import decode, encode
+from headrace.errors import UnsupportedVersion
+from headrace.protocol.codec import DecodeError, decode, encode
 from headrace.protocol.fields import fields_of
-from headrace.protocol.message import Message
+from headrace.protocol.message import FrozenStructure, Message
+from headrace.protocol.schemas.fetch import FetchRequest, ForgottenTopic
+from headrace.protocol.schemas.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from headrace.protocol.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from headrace.protocol.uuids import ZERO
 from tests.messages import CONTROL_RECORDS, REQUESTS, RESPONSES, every_version, kio_class, sample
 
@@ -22,7 +36,7 @@ SAMPLES = 6
     ("message", "version"), every_version([*REQUESTS, *RESPONSES, *CONTROL_RECORDS])
 )
 def test_agrees_with_an_independent_codec(message: type[Message], version: int) -> None:
-    """PRD-1, CON-1: every message in every version that Kafka 4.3 advertises."""
+    """OPS-1: every message, in every version that Kafka 4.3 advertises."""
     theirs = kio_class(message, version)
     for seed in range(SAMPLES):
         ours = sample(message, version, seed)
@@ -71,3 +85,121 @@ def plain(value: Any, kind: str) -> Any:
         case datetime.datetime():
             return round(value.timestamp() * 1000)
     return value
+
+
+def test_a_field_that_the_version_lacks_is_dropped_where_kafka_allows_it() -> None:
+    request = FetchRequest(max_bytes=5, rack_id="a", session_epoch=4)
+    assert decode(FetchRequest, 4, encode(request, 4)) == FetchRequest(max_bytes=5)
+
+
+def test_a_field_that_the_version_lacks_is_refused_where_it_would_be_missed() -> None:
+    request = MetadataRequest(include_topic_authorized_operations=True)
+    with pytest.raises(UnsupportedVersion, match="include_topic_authorized_operations"):
+        encode(request, 7)
+
+
+@pytest.mark.parametrize("version", [-1, 2, 14])
+def test_a_version_that_kafka_does_not_speak_is_refused(version: int) -> None:
+    with pytest.raises(UnsupportedVersion):
+        encode(ProduceRequest(), version)
+    with pytest.raises(UnsupportedVersion):
+        decode(ProduceRequest, version, b"")
+
+
+def test_record_sets_are_views_of_what_came_in() -> None:
+    """Records are neither copied nor read on their way to the log."""
+    partition = PartitionProduceData(index=1, records=b"some records")
+    request = ProduceRequest(topic_data=[TopicProduceData("t", partition_data=[partition])])
+    data = encode(request, 9)
+    records = decode(ProduceRequest, 9, data).topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    records[:4] = b"SOME"
+    assert b"SOME records" in data
+
+
+def test_null_where_none_is_allowed_is_refused() -> None:
+    nothing = bytes.fromhex("ffffffff")
+    assert decode(MetadataRequest, 1, nothing) == MetadataRequest(topics=None)
+    with pytest.raises(DecodeError, match="topics must not be null"):
+        decode(MetadataRequest, 0, nothing)
+
+
+def test_arrays_of_any_length_are_written() -> None:
+    """A length takes one byte below 128, and more from there on."""
+    for count in (0, 1, 126, 127, 128, 20_000):
+        numbers = list(range(count))
+        partition = MetadataResponsePartition(replica_nodes=numbers, isr_nodes=[1])
+        message = MetadataResponse(topics=[MetadataResponseTopic(partitions=[partition])])
+        for version in (8, 12):
+            assert decode(MetadataResponse, version, encode(message, version)) == message
+
+
+def test_more_shapes_than_are_remembered_are_written() -> None:
+    for count in range(200):
+        forgotten = ForgottenTopic(topic_id=b"x" * 16, partitions=list(range(count)))
+        request = FetchRequest(forgotten_topics_data=[forgotten])
+        assert decode(FetchRequest, 17, encode(request, 17)) == request
+
+
+@pytest.mark.parametrize("version", [8, 12])
+def test_a_string_has_kafkas_limit(version: int) -> None:
+    longest = MetadataResponse(cluster_id="x" * 0x7FFF)
+    assert decode(MetadataResponse, version, encode(longest, version)) == longest
+    with pytest.raises((ValueError, struct.error)):
+        encode(MetadataResponse(cluster_id="x" * 0x8000), version)
+
+
+def test_text_that_is_not_utf_8_is_refused() -> None:
+    with pytest.raises(DecodeError):
+        decode(MetadataRequest, 0, bytes.fromhex("00000001 0002 c328"))
+
+
+def test_a_tagged_field_must_have_the_size_that_it_says() -> None:
+    encoded = encode(FetchRequest(cluster_id="abc"), 12)
+    assert encoded.endswith(b"\x01\x00\x04\x04abc")
+    encoded[-5] = 3
+    with pytest.raises(DecodeError):
+        decode(FetchRequest, 12, encoded)
+    encoded[-5] = 5
+    with pytest.raises(DecodeError):
+        decode(FetchRequest, 12, encoded + b"d")
+
+
+class Inner(FrozenStructure, frozen=True):
+    number: int = 7
+
+    FIELDS = """
+        number  int32  0+
+    """
+
+
+class Outer(Message):
+    """The two ways in which Kafka marks a structure that may be null."""
+
+    VERSIONS = range(1)
+    FLEXIBLE_FROM = 0
+
+    plain: Inner | None = None
+    optional: Inner | None = None
+    explicit: Inner | None = Inner()
+
+    FIELDS = """
+        plain     Inner  0+  nullable
+        optional  Inner  0+  nullable tag=0
+        explicit  Inner  0+  nullable tag=1
+    """
+
+
+@pytest.mark.parametrize(
+    ("message", "encoded"),
+    [
+        (Outer(), "ff 00"),
+        (Outer(plain=Inner(1)), "01 00000001 00 00"),
+        (Outer(optional=Inner(1)), "ff 01 00 06 01 00000001 00"),
+        (Outer(explicit=None), "ff 01 01 01 00"),
+        (Outer(explicit=Inner(1)), "ff 01 01 06 01 00000001 00"),
+    ],
+)
+def test_structures_that_may_be_null(message: Outer, encoded: str) -> None:
+    assert encode(message, 0) == bytes.fromhex(encoded)
+    assert decode(Outer, 0, bytes.fromhex(encoded)) == message
