@@ -1,0 +1,1 @@
+"""The APIs about the cluster itself: its nodes, features and disks."""

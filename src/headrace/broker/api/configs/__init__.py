@@ -1,0 +1,1 @@
+"""The APIs about configs: of topics, brokers, loggers and client metrics."""

@@ -1,0 +1,134 @@
+"""DescribeConfigs v1-4: the configs of a resource, and where each value comes from.
+
+v1 tells the source and its synonyms, v3 type and documentation. A sensitive value is never told.
+"""
+
+from collections.abc import Iterable
+
+from headrace.broker import loggers
+from headrace.broker.api.registry import Call, api
+from headrace.broker.config_changes import check_is_this_node
+from headrace.broker.config_layers import layers_of
+from headrace.broker.topology import why_missing
+from headrace.errors import InvalidRequest, KafkaError
+from headrace.metadata.image import ResourceType
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from headrace.settings.definitions import ConfigSource
+from headrace.settings.describe import (
+    DescribedConfig,
+    describe_broker,
+    describe_client_metrics,
+    describe_cluster_default,
+    describe_topic,
+)
+
+
+def _refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_refused(one, error) for one in request.resources])
+
+
+@api(ApiKey.DESCRIBE_CONFIGS, versions=range(1, 5), refuse=_refuse)
+def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
+    known = {int(kind) for kind in ResourceType}
+    if any(one.resource_type not in known for one in request.resources):
+        raise InvalidRequest("a resource type that has no configs")
+    return DescribeConfigsResponse(
+        results=[_describe(one, request, call) for one in request.resources]
+    )
+
+
+def _describe(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call
+) -> DescribeConfigsResult:
+    try:
+        if resource.resource_type == ResourceType.BROKER_LOGGER:
+            configs = _loggers(resource.resource_name, call)
+        else:
+            configs = [
+                _entry(config, request)
+                for config in _configs_of(resource.resource_type, resource.resource_name, call)
+            ]
+    except KafkaError as error:
+        return _refused(resource, error)
+    wanted = resource.configuration_keys
+    return DescribeConfigsResult(
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=[one for one in configs if not wanted or one.name in wanted],
+    )
+
+
+def _configs_of(kind: int, name: str, call: Call) -> Iterable[DescribedConfig]:
+    image = call.broker.image
+    match kind:
+        case ResourceType.TOPIC:
+            if name not in image.topics:
+                raise why_missing(name)
+            return describe_topic(image.configs_of(kind, name), layers_of(call.broker))
+        case ResourceType.BROKER if not name:
+            return describe_cluster_default(layers_of(call.broker))
+        case ResourceType.BROKER:
+            check_is_this_node(name, call.broker.node_id)
+            return describe_broker(layers_of(call.broker))
+        case ResourceType.CLIENT_METRICS:
+            _check_named(name, "a client metrics subscription")
+            return describe_client_metrics(image.configs_of(kind, name))
+        case _:
+            _check_named(name, "a group")
+            return ()
+
+
+def _loggers(name: str, call: Call) -> list[DescribeConfigsResourceResult]:
+    _check_named(name, "a broker")
+    check_is_this_node(name, call.broker.node_id)
+    return [
+        DescribeConfigsResourceResult(
+            name=logger,
+            value=level,
+            config_source=ConfigSource.DYNAMIC_BROKER_LOGGER,
+            documentation=None,
+        )
+        for logger, level in loggers.levels().items()
+    ]
+
+
+def _check_named(name: str, what: str) -> None:
+    if not name:
+        raise InvalidRequest(f"{what} must be named")
+
+
+def _entry(
+    config: DescribedConfig, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
+    definition = config.definition
+    synonyms = config.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=config.name,
+        value=config.value,
+        read_only=config.is_read_only,
+        config_source=config.source,
+        is_sensitive=definition.is_sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=one.name, value=one.value, source=one.source)
+            for one in synonyms
+        ],
+        config_type=definition.type,
+        documentation=definition.documentation if request.include_documentation else None,
+    )
+
+
+def _refused(resource: DescribeConfigsResource, error: KafkaError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error_code=error.code,
+        error_message=str(error),
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

@@ -1,0 +1,58 @@
+"""OffsetForLeaderEpoch v2-4: where a leader epoch ended, so that readers notice a truncated log.
+
+v3 tells which replica asks; consumers do so since KIP-320.
+"""
+
+from headrace.broker.api.registry import Call, api
+from headrace.errors import KafkaError
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+def _refuse(
+    request: OffsetForLeaderEpochRequest, error: KafkaError
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    EpochEndOffset(partition=one.partition, error_code=error.code)
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@api(ApiKey.OFFSET_FOR_LEADER_EPOCH, versions=range(2, 5), refuse=_refuse)
+def offset_for_leader_epoch(
+    request: OffsetForLeaderEpochRequest, call: Call
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_end_offset(topic.topic, one, call) for one in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end_offset(topic: str, asked: OffsetForLeaderPartition, call: Call) -> EpochEndOffset:
+    try:
+        partition = call.broker.partitions.find(topic, asked.partition)
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        log = partition.online_log()
+        epoch, end_offset = log.leader_epochs.end_offset_for(asked.leader_epoch, log.log_end_offset)
+    except KafkaError as error:
+        return EpochEndOffset(partition=asked.partition, error_code=error.code)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

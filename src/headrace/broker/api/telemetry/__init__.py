@@ -1,0 +1,1 @@
+"""The APIs by which clients push their own metrics (KIP-714)."""

@@ -1,0 +1,44 @@
+"""PushTelemetry v0: a client pushes its metrics, as OTLP, perhaps compressed."""
+
+from headrace.broker.api.registry import Call, api
+from headrace.broker.telemetry import PushedMetrics, attributes_of
+from headrace.errors import HeadraceError, InvalidRecord
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
+
+_GROWTH_MAX = 32  # What compressed metrics may grow to, in multiples of telemetry.max.bytes.
+
+
+@api(ApiKey.PUSH_TELEMETRY, versions=range(1))
+async def push_telemetry(request: PushTelemetryRequest, call: Call) -> PushTelemetryResponse:
+    telemetry, peer = call.broker.telemetry, call.peer
+    telemetry.use(call.broker.image.configs)
+    instance_id, now_ms = request.client_instance_id, call.broker.clock.now_ms()
+    client = attributes_of(instance_id, call.client_id, peer.software, peer.host, peer.port)
+    telemetry.accept(
+        instance_id,
+        client,
+        now_ms,
+        subscription_id=request.subscription_id,
+        is_terminating=request.terminating,
+        codec=request.compression_type,
+        size_bytes=len(request.metrics),
+    )
+    if request.metrics:
+        try:
+            await call.broker.background(
+                _check, request.compression_type, request.metrics, telemetry.size_bytes_max
+            )
+        except HeadraceError as error:
+            telemetry.refused(instance_id, InvalidRecord)
+            raise InvalidRecord(f"the metrics cannot be decompressed: {error}") from error
+        pushed = PushedMetrics(client, now_ms, request.compression_type, request.metrics)
+        telemetry.store(instance_id, pushed)
+    return PushTelemetryResponse()
+
+
+def _check(codec: int, data: bytes, size_bytes_max: int) -> None:
+    """Runs in a thread: unreadable metrics are refused now, and not when somebody looks at them."""
+    from headrace.protocol.compression import decompress
+
+    decompress(codec, data, size_bytes_max * _GROWTH_MAX)

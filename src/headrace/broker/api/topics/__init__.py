@@ -1,0 +1,1 @@
+"""The APIs that create, delete and describe topics."""

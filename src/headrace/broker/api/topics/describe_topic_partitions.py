@@ -1,0 +1,126 @@
+"""DescribeTopicPartitions v0: the partitions of topics, page by page (KIP-966).
+
+Topics come in the order of their names. When a page is full, the answer's cursor says where the
+next one starts; sent back, it must name a topic that the request still asks for.
+"""
+
+from headrace.broker.api.registry import Call, api
+from headrace.broker.authorized_operations import ON_TOPIC
+from headrace.broker.topology import (
+    INTERNAL_TOPICS,
+    NO_NODE,
+    leader_of,
+    offline_replicas,
+    why_missing,
+)
+from headrace.errors import (
+    InvalidRequest,
+    KafkaError,
+)
+from headrace.metadata.image import MetadataImage, PartitionImage
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+
+def _refuse(
+    request: DescribeTopicPartitionsRequest, error: KafkaError
+) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=error.code, name=topic.name)
+            for topic in request.topics
+        ]
+    )
+
+
+@api(ApiKey.DESCRIBE_TOPIC_PARTITIONS, versions=range(1), refuse=_refuse)
+def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, call: Call
+) -> DescribeTopicPartitionsResponse:
+    image = call.broker.image
+    limit = min(
+        request.response_partition_limit, call.broker.settings.max_request_partition_size_limit
+    )
+    room = max(limit, 1)
+    response = DescribeTopicPartitionsResponse(topics=[])
+    for name in _names(request, image):
+        if room == 0:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(
+                topic_name=name, partition_index=0
+            )
+            break
+        start = _start_of(name, request)
+        described = _topic(name, image, range(start, start + room), call.listener)
+        response.topics.append(described)
+        room -= len(described.partitions)
+        topic = image.topics.get(name)
+        if topic is not None and start + len(described.partitions) < len(topic.partitions):
+            reached = start + len(described.partitions)
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(
+                topic_name=name, partition_index=reached
+            )
+            break
+    return response
+
+
+def _names(request: DescribeTopicPartitionsRequest, image: MetadataImage) -> list[str]:
+    """The topics from the cursor on, in order; an empty list asks for all that there are."""
+    cursor = request.cursor
+    first = "" if cursor is None else cursor.topic_name
+    asked = {topic.name for topic in request.topics} or image.topics.keys()
+    names = sorted(name for name in asked if name >= first)
+    if cursor is not None and request.topics and cursor.topic_name not in names:
+        raise InvalidRequest(f"the cursor is at topic {first}, which the request does not ask for")
+    if cursor is not None and cursor.partition_index < 0:
+        raise InvalidRequest(f"the cursor is at partition {cursor.partition_index}")
+    return names
+
+
+def _start_of(name: str, request: DescribeTopicPartitionsRequest) -> int:
+    cursor = request.cursor
+    return cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+
+
+def _topic(
+    name: str, image: MetadataImage, indexes: range, listener: str
+) -> DescribeTopicPartitionsResponseTopic:
+    described = DescribeTopicPartitionsResponseTopic(
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=ON_TOPIC,
+    )
+    topic = image.topics.get(name)
+    if topic is None:
+        described.error_code = why_missing(name).code
+        return described
+    described.topic_id = topic.id
+    described.partitions = [
+        _partition(index, topic.partitions[index], image, listener)
+        for index in indexes[: max(len(topic.partitions) - indexes.start, 0)]
+    ]
+    return described
+
+
+def _partition(
+    index: int, partition: PartitionImage, image: MetadataImage, listener: str
+) -> DescribeTopicPartitionsResponsePartition:
+    try:
+        leader = leader_of(image, partition, listener)
+    except KafkaError:
+        leader = NO_NODE
+    return DescribeTopicPartitionsResponsePartition(
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=offline_replicas(image, partition, listener),
+    )

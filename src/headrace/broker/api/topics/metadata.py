@@ -1,0 +1,214 @@
+"""Metadata v0-13: which brokers there are, and who leads the partitions of some or all topics.
+
+v0 asks for all topics by an empty list, later versions by null. v4 can forbid that asking creates
+a topic, v8 asks for authorized operations, v12 names topics by id. Before v6 a leader without
+this listener was LEADER_NOT_AVAILABLE; v0 hides replicas that are down and complains of them.
+
+A topic that asking creates is answered when it is there, where Kafka lets the client ask again.
+"""
+
+from collections.abc import Awaitable, Hashable
+
+from headrace.broker.api.registry import Call, api
+from headrace.broker.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from headrace.broker.topic_creation import create_missing
+from headrace.broker.topology import (
+    INTERNAL_TOPICS,
+    NO_NODE,
+    controller_for_clients,
+    endpoint_of,
+    leader_of,
+    live_brokers,
+    offline_replicas,
+    why_missing,
+)
+from headrace.errors import (
+    InvalidRequest,
+    KafkaError,
+    LeaderNotAvailable,
+    ReplicaNotAvailable,
+    UnknownTopicId,
+)
+from headrace.metadata.image import MetadataImage, PartitionImage, TopicImage
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.codec import encode
+from headrace.protocol.schemas.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from headrace.protocol.uuids import ZERO, Uuid
+
+
+def _refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
+    topics = [
+        MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
+        for topic in request.topics or ()
+    ]
+    return MetadataResponse(topics=topics, error_code=error.code)
+
+
+@api(ApiKey.METADATA, versions=range(14), refuse=_refuse)
+def metadata(
+    request: MetadataRequest, call: Call
+) -> MetadataResponse | bytes | Awaitable[MetadataResponse]:
+    if call.version == 0 and not request.topics:
+        request.topics = None
+    image = call.broker.image
+    question = _question(request, call)
+    body = call.broker.metadata_answers.find(question, image)
+    if body is not None:
+        return body
+    found, missing = _sort_out(request, call, image)
+    if missing and request.allow_auto_topic_creation and _may_create(call, missing):
+        return _answer_with_new_topics(request, call, missing)
+    response = _answer(request, call, image, found, missing)
+    if missing:
+        return response
+    body = bytes(encode(response, call.version))
+    shown = None if request.topics is None else found
+    call.broker.metadata_answers.keep(question, image, shown, body)
+    return body
+
+
+def _question(request: MetadataRequest, call: Call) -> Hashable:
+    """All of a request that its answer depends on."""
+    topics = request.topics
+    return (
+        call.version,
+        call.listener,
+        request.include_topic_authorized_operations,
+        request.include_cluster_authorized_operations,
+        None if topics is None else tuple([(one.name, one.topic_id) for one in topics]),
+    )
+
+
+def _sort_out(
+    request: MetadataRequest, call: Call, image: MetadataImage
+) -> tuple[list[TopicImage], list[str | Uuid]]:
+    """The topics asked for, each once, and the names or ids that stand for none.
+
+    As in Kafka, one id in the request means that only ids count.
+    """
+    if request.topics is None:
+        return list(image.topics.values()), []
+    wanted = request.topics
+    if call.version < 12 and any(one.name is None or one.topic_id != ZERO for one in wanted):
+        raise InvalidRequest(f"Metadata v{call.version} takes names of topics, and no ids")
+    ids = dict.fromkeys(one.topic_id for one in wanted if one.topic_id != ZERO)
+    if ids:
+        by_id = image.topics_by_id
+        known = [by_id[topic_id] for topic_id in ids if topic_id in by_id]
+        return known, [topic_id for topic_id in ids if topic_id not in by_id]
+    if any(one.name is None for one in wanted):
+        raise InvalidRequest("a topic has neither a name nor an id")
+    names = dict.fromkeys(one.name or "" for one in wanted)
+    known = [image.topics[name] for name in names if name in image.topics]
+    return known, [name for name in names if name not in image.topics]
+
+
+def _may_create(call: Call, missing: list[str | Uuid]) -> bool:
+    return call.broker.settings.auto_create_topics_enable and isinstance(missing[0], str)
+
+
+async def _answer_with_new_topics(
+    request: MetadataRequest, call: Call, missing: list[str | Uuid]
+) -> MetadataResponse:
+    await create_missing(call.broker, [name for name in missing if isinstance(name, str)])
+    image = call.broker.image
+    found, missing = _sort_out(request, call, image)
+    return _answer(request, call, image, found, missing)
+
+
+def _answer(
+    request: MetadataRequest,
+    call: Call,
+    image: MetadataImage,
+    found: list[TopicImage],
+    missing: list[str | Uuid],
+) -> MetadataResponse:
+    topics = [_missing_topic(key) for key in missing]
+    topics += [_topic(topic, image, call) for topic in found]
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            topic.topic_authorized_operations = ON_TOPIC
+    asked = request.include_cluster_authorized_operations
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(
+                node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+            )
+            for broker, endpoint in live_brokers(image, call.listener)
+        ],
+        cluster_id=call.broker.cluster_id,
+        controller_id=controller_for_clients(image, call.broker.node_id),
+        topics=topics,
+        cluster_authorized_operations=ON_CLUSTER if asked else NOT_ASKED,
+    )
+
+
+def _missing_topic(key: str | Uuid) -> MetadataResponseTopic:
+    if not isinstance(key, str):
+        return MetadataResponseTopic(error_code=UnknownTopicId.code, name=None, topic_id=key)
+    return MetadataResponseTopic(
+        error_code=why_missing(key).code, name=key, is_internal=key in INTERNAL_TOPICS
+    )
+
+
+def _topic(topic: TopicImage, image: MetadataImage, call: Call) -> MetadataResponseTopic:
+    shape = _partition_v0 if call.version == 0 else _partition
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            shape(index, partition, image, call) for index, partition in enumerate(topic.partitions)
+        ],
+    )
+
+
+def _partition(
+    index: int, partition: PartitionImage, image: MetadataImage, call: Call
+) -> MetadataResponsePartition:
+    error_code = 0
+    try:
+        leader = leader_of(image, partition, call.listener)
+    except KafkaError as error:
+        leader = NO_NODE
+        error_code = error.code if call.version >= 6 else LeaderNotAvailable.code
+    return MetadataResponsePartition(
+        error_code=error_code,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        offline_replicas=offline_replicas(image, partition, call.listener),
+    )
+
+
+def _partition_v0(
+    index: int, partition: PartitionImage, image: MetadataImage, call: Call
+) -> MetadataResponsePartition:
+    shaped = _partition(index, partition, image, call)
+    shaped.replica_nodes = _reachable(shaped.replica_nodes, image, call)
+    shaped.isr_nodes = _reachable(shaped.isr_nodes, image, call)
+    hidden = len(shaped.replica_nodes) < len(partition.replicas) or (
+        len(shaped.isr_nodes) < len(partition.isr)
+    )
+    if hidden and not shaped.error_code:
+        shaped.error_code = ReplicaNotAvailable.code
+    return shaped
+
+
+def _reachable(replicas: list[int], image: MetadataImage, call: Call) -> list[int]:
+    brokers = ((replica, image.brokers.get(replica)) for replica in replicas)
+    return [
+        replica
+        for replica, broker in brokers
+        if broker is not None
+        and not broker.fenced
+        and endpoint_of(broker, call.listener) is not None
+    ]

@@ -1,0 +1,1 @@
+"""The APIs of idempotent and transactional producers."""
