@@ -226,16 +226,14 @@ _PARSERS: Mapping[ConfigType, Callable[[str, str], Value]] = {
 
 def _java_double(value: float) -> str:
     """A double as Java's `Double.toString` writes it, so that tools compare equal text."""
+    text = repr(value)
     if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return repr(value) if "e" not in repr(value) else f"{value:f}"
-    if value in (float("inf"), float("-inf")):
+        return text
+    if abs(value) == float("inf"):
         return "Infinity" if value > 0 else "-Infinity"
-    digits, _, exponent = f"{value:.17e}".partition("e")
-    shortest = repr(value)
-    if "e" in shortest:
-        digits, _, exponent = shortest.partition("e")
-    else:
-        digits = _mantissa(shortest)
+    digits, _, exponent = text.partition("e")
+    if not exponent:  # Python stays with plain digits longer than Java does.
+        digits, exponent = _mantissa(text), f"{value:.17e}".partition("e")[2]
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
 

@@ -1,0 +1,73 @@
+"""Counters and histograms: exact counts, quantiles close enough, totals that never go back."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.runtime.metrics import Durations, Metrics, RequestMetrics
+
+
+def test_quantiles_are_within_a_fifth() -> None:
+    random_source = random.Random(1)
+    values = sorted(random_source.lognormvariate(13, 1) for _ in range(50_000))
+    durations = Durations()
+    for value in values:
+        durations.add_ns(int(value))
+    for quantile in (0.5, 0.95, 0.99):
+        true_ms = values[int(quantile * len(values))] / 1e6
+        (read_ms,) = durations.quantiles_ms((quantile,))
+        assert read_ms == pytest.approx(true_ms, rel=0.2)
+
+
+@given(st.lists(st.integers(0, 10**15), max_size=50))
+def test_any_duration_is_counted(values: list[int]) -> None:
+    durations = Durations()
+    for value in values:
+        durations.add_ns(value)
+    assert durations.count == len(values)
+    assert durations.sum_ms == pytest.approx(sum(values) / 1e6, abs=0.0011 * len(values) + 1e-9)
+    low, high = durations.quantiles_ms((0.5, 1.0))
+    assert low <= high
+
+
+def test_without_durations_quantiles_are_zero() -> None:
+    assert Durations().quantiles_ms((0.5, 0.999)) == [0.0, 0.0]
+
+
+def test_requests_are_counted_by_version() -> None:
+    requests = RequestMetrics()
+    requests.served(0, 9, 5_000)
+    requests.served(0, 9, 7_000)
+    requests.served_late(0, 11, 3_000_000, queued_ns=500_000, waited_ns=2_000_000)
+    api = requests.apis[0]
+    assert api.versions == {9: 2, 11: 1}
+    assert api.at_once.count == 2
+    assert api.total.sum_ms == pytest.approx(3, abs=0.002)
+    assert api.local.sum_ms == pytest.approx(0.5, abs=0.002)
+    assert api.at_once.merged(api.total).count == 3
+
+
+def test_errors_are_counted_by_name() -> None:
+    requests = RequestMetrics()
+    requests.failed(3, "UNKNOWN_TOPIC_OR_PARTITION")
+    requests.failed(3, "UNKNOWN_TOPIC_OR_PARTITION")
+    assert requests.apis[3].errors == {"UNKNOWN_TOPIC_OR_PARTITION": 2}
+
+
+def test_totals_outlive_a_deleted_topic() -> None:
+    metrics = Metrics()
+    metrics.topic("a").bytes_in += 10
+    metrics.topic("b").bytes_in += 5
+    metrics.failed_produce_requests += 1
+    metrics.forget_topic("a")
+    metrics.forget_topic("never there")
+    assert metrics.all_topics().bytes_in == 15
+    assert metrics.all_topics().failed_produce_requests == 1
+    assert list(metrics.topics) == ["b"]
+
+
+def test_a_topic_keeps_its_counters() -> None:
+    metrics = Metrics()
+    assert metrics.topic("a") is metrics.topic("a")

@@ -1,0 +1,288 @@
+"""Broker settings: Kafka's names and defaults, and a clear word on everything else."""
+
+from pathlib import Path
+
+import pytest
+
+from headrace.errors import InvalidConfig, InvalidRequest
+from headrace.settings import kafka_properties
+from headrace.settings.broker import (
+    BROKER_CONFIGS,
+    DYNAMIC_BROKER_CONFIGS,
+    BrokerSettings,
+    load,
+    validate_dynamic,
+    with_dynamic,
+)
+from headrace.settings.broker_configs import field_name
+from headrace.settings.definitions import ConfigDefinition
+from headrace.settings.listeners import Listener
+from headrace.settings.properties import parse
+from headrace.settings.topic import TOPIC_CONFIGS
+
+DATA = Path(__file__).resolve().parents[2] / "data"
+KAFKA = [
+    line.split("\t")
+    for line in (DATA / "kafka_configs.tsv").read_text().splitlines()
+    if not line.startswith("#")
+]
+OWN_DEFAULTS = {"node.id", "process.roles", "controller.listener.names"}  # Kafka requires them.
+
+STOCK_FILE = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/var/lib/kafka/a,/var/lib/kafka/b
+num.partitions=1
+num.recovery.threads.per.data.dir=2
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+def kafka_configs(resource: str) -> dict[str, tuple[str, str, bool]]:
+    return {
+        name: (kind, default, internal == "true")
+        for owner, name, kind, default, internal in KAFKA
+        if owner == resource
+    }
+
+
+def as_kafka_prints(definition: ConfigDefinition) -> str:
+    text = definition.render(definition.default)
+    if text is None:
+        return ""
+    return f"[{text}]" if definition.type.name == "LIST" else text
+
+
+@pytest.mark.parametrize("resource", ["broker", "topic"])
+def test_every_honoured_default_is_kafkas(resource: str) -> None:
+    """RET-1, and all others: the facts come from Kafka's own definitions."""
+    ours = BROKER_CONFIGS if resource == "broker" else TOPIC_CONFIGS
+    theirs = kafka_configs(resource)
+    compared = {
+        name: (definition.type.name, as_kafka_prints(definition), definition.is_internal)
+        for name, definition in ours.items()
+        if not name.startswith("headrace.") and name not in OWN_DEFAULTS
+    }
+    assert compared == {name: theirs[name] for name in compared}
+
+
+def test_every_topic_config_of_kafka_is_known() -> None:
+    assert TOPIC_CONFIGS.keys() == kafka_configs("topic").keys()
+
+
+def test_every_broker_property_of_kafka_is_known() -> None:
+    known = {*BROKER_CONFIGS, *kafka_properties.names()}
+    assert kafka_configs("broker").keys() <= known
+
+
+def test_no_property_is_both_honoured_and_not() -> None:
+    assert not BROKER_CONFIGS.keys() & set(kafka_properties.names())
+
+
+def test_every_property_has_a_field_and_a_sentence() -> None:
+    fields = set(BrokerSettings.__struct_fields__) - {"given"}
+    assert {field_name(name) for name in BROKER_CONFIGS} == fields
+    assert all(config.documentation.endswith(".") for config in BROKER_CONFIGS.values())
+    assert all(config.documentation.endswith(".") for config in TOPIC_CONFIGS.values())
+
+
+def test_kafkas_stock_file_works_unchanged() -> None:
+    settings, warnings = load(parse(STOCK_FILE))
+    assert settings.directories == ("/var/lib/kafka/a", "/var/lib/kafka/b")
+    assert settings.metadata_directory == "/var/lib/kafka/a"
+    assert settings.broker_listeners == (Listener("PLAINTEXT", "", 9092),)
+    assert settings.controller_listeners == (Listener("CONTROLLER", "", 9093),)
+    assert settings.advertised["PLAINTEXT"].host == "localhost"
+    assert {warning.split()[0] for warning in warnings} == {
+        "num.network.threads",
+        "num.io.threads",
+        "offsets.topic.replication.factor",
+        "transaction.state.log.replication.factor",
+        "transaction.state.log.min.isr",
+    }
+
+
+def test_an_empty_file_is_a_node() -> None:
+    settings, warnings = load({})
+    assert settings == BrokerSettings()
+    assert warnings == []
+
+
+def test_all_mistakes_are_told_at_once_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        load({"log.segment.byte": "1", "num.partitions": "0", "group.min.sesion.timeout.ms": "1"})
+    lines = str(caught.value).splitlines()
+    assert lines[0].endswith("Did you mean log.segment.bytes?")
+    assert lines[1] == "num.partitions must be at least 1, not 0"
+    assert lines[2].endswith("Did you mean group.min.session.timeout.ms?")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("authorizer.class.name", "every client may do everything"),
+        ("super.users", "every client may do everything"),
+        ("listener.name.internal.ssl.keystore.location", "one by one"),
+        ("ssl.keystore.location", "TLS"),
+        ("offsets.retention.minutes", "consumer groups"),
+        ("zookeeper.connect", "ZooKeeper"),
+        ("inter.broker.protocol.version", "Kafka 4 removed it"),
+        ("rsm.config.bucket", "tiered storage"),
+        ("num.replica.fetchers", "replication"),
+        ("cordoned.log.dirs", "does not support it yet"),
+    ],
+)
+def test_a_property_that_only_kafka_honours_is_a_warning_that_says_why(
+    name: str, reason: str
+) -> None:
+    _, warnings = load({name: "x"})
+    assert len(warnings) == 1
+    assert warnings[0].startswith(f"{name} is ignored: ")
+    assert reason in warnings[0]
+
+
+def test_what_the_file_says_is_kept_apart_from_the_defaults() -> None:
+    settings, _ = load({"num.partitions": "3", "num.io.threads": "8"})
+    assert settings.given == {"num.partitions": "3"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "retention_ms"),
+    [
+        ({}, 168 * 3_600_000),
+        ({"log.retention.hours": "1"}, 3_600_000),
+        ({"log.retention.hours": "1", "log.retention.minutes": "2"}, 120_000),
+        ({"log.retention.minutes": "2", "log.retention.ms": "5"}, 5),
+        ({"log.retention.ms": "-1"}, -1),
+        ({"log.retention.hours": "-7"}, -1),
+    ],
+)
+def test_the_finest_unit_of_retention_counts(properties: dict[str, str], retention_ms: int) -> None:
+    """RET-1: hours by default, minutes and milliseconds where given, any negative is for ever."""
+    assert load(properties)[0].retention_ms == retention_ms
+
+
+def test_the_finest_unit_of_rolling_and_flushing_counts() -> None:
+    settings, _ = load(
+        {
+            "log.roll.hours": "2",
+            "log.roll.jitter.hours": "1",
+            "log.flush.scheduler.interval.ms": "7",
+        }
+    )
+    assert (settings.roll_ms, settings.roll_jitter_ms) == (7_200_000, 3_600_000)
+    assert settings.flush_interval_ms == 7
+    finer, _ = load({"log.roll.ms": "5", "log.roll.jitter.ms": "4", "log.flush.interval.ms": "3"})
+    assert (finer.roll_ms, finer.roll_jitter_ms, finer.flush_interval_ms) == (5, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("properties", "message"),
+    [
+        ({"node.id": "1", "broker.id": "2"}, "give node.id alone"),
+        ({"process.roles": "broker"}, "process.roles must be broker,controller"),
+        ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "only this node"),
+        ({"controller.quorum.voters": "7@a:9093"}, "only this node"),
+        ({"listeners": "PLAINTEXT//:9092"}, "write it as PLAINTEXT://host:port"),
+        ({"listeners": "SSL://:9093"}, "asks for SSL, which is not supported yet"),
+        ({"listeners": "INSIDE://:9093"}, "add INSIDE:PLAINTEXT"),
+        ({"listeners": "CONTROLLER://:9093"}, "one for clients"),
+        ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://b:2"}, "more than once"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "cannot be sent to"),
+        ({"advertised.listeners": "OTHER://h:9092"}, "no twin"),
+        ({"inter.broker.listener.name": "OTHER"}, "not in listeners"),
+        ({"max.connections.per.ip.overrides": "host"}, "host:count"),
+        ({"listener.security.protocol.map": "A:B"}, "a colon and one of"),
+        ({"log.retention.ms": "0"}, "-1 (unlimited)"),
+        (
+            {"log.cleaner.min.compaction.lag.ms": "5", "log.cleaner.max.compaction.lag.ms": "4"},
+            "must not exceed",
+        ),
+        ({"log.cleaner.dedupe.buffer.size": "1000"}, "log.cleaner.dedupe.buffer.size"),
+        ({"headrace.log.level": "LOUD"}, "must be one of DEBUG"),
+        ({"headrace.metrics.port": "70000"}, "must be between 0 and 65535 or -1"),
+        ({"log.segment.bytes": "1000"}, "must be at least 1048576, not 1000"),
+        ({"log.dirs": ""}, "must not be empty"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_with_what_to_do(
+    properties: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        load(properties)
+    assert message in str(caught.value)
+
+
+def test_broker_id_alone_is_the_node_id() -> None:
+    assert load({"broker.id": "7"})[0].node_id == 7
+
+
+def test_overrides_of_the_connection_limit_are_read() -> None:
+    settings, _ = load({"max.connections.per.ip.overrides": "10.0.0.1:5, ::1:7"})
+    assert settings.connection_limits == {"10.0.0.1": 5, "::1": 7}
+
+
+def test_dynamic_configs_of_the_broker_win_over_those_of_the_cluster() -> None:
+    static, _ = load({"message.max.bytes": "1000", "log.retention.hours": "1"})
+    settings = with_dynamic(
+        static,
+        {"message.max.bytes": "2000", "log.retention.ms": "60000"},
+        {"message.max.bytes": "3000"},
+    )
+    assert settings.message_max_bytes == 3000
+    assert settings.retention_ms == 60_000
+    assert settings.given == static.given
+
+
+def test_stored_configs_that_cannot_be_applied_do_not_stop_the_node() -> None:
+    stored = {"num.partitions": "9", "log.segment.bytes": "1", "some.plugin.config": "x"}
+    assert with_dynamic(BrokerSettings(), stored, {}) == BrokerSettings()
+
+
+@pytest.mark.parametrize("name", sorted(DYNAMIC_BROKER_CONFIGS))
+def test_every_dynamic_config_may_be_set_to_its_default(name: str) -> None:
+    default = BROKER_CONFIGS[name].render(BROKER_CONFIGS[name].default)
+    validate_dynamic({name: default if default is not None else "60000"}, BrokerSettings())
+
+
+@pytest.mark.parametrize(
+    ("configs", "message"),
+    [
+        ({"num.partitions": "3"}, "while the broker runs"),
+        ({"listeners": "PLAINTEXT://:1"}, "while the broker runs"),
+        ({"message.max.bytes": "-1"}, "must be at least 0"),
+        ({"log.retention.ms": "0"}, "-1 (unlimited)"),
+        ({"num.io.threads": "3"}, "num.io.threads cannot be set: one event loop"),
+    ],
+)
+def test_a_change_at_run_time_that_cannot_be_made_is_refused(
+    configs: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        validate_dynamic(configs, BrokerSettings())
+    assert message in str(caught.value)
+
+
+def test_a_misspelt_dynamic_config_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(InvalidConfig, match=r"message\.max\.bytes\?"):
+        validate_dynamic({"message.max.byte": "1"}, BrokerSettings())
+
+
+def test_the_throttles_of_kafkas_reassignment_tool_are_taken() -> None:
+    validate_dynamic({"leader.replication.throttled.rate": "1000"}, BrokerSettings())
