@@ -18,6 +18,9 @@ __all__ = ["DecodeError", "decode", "encode", "encode_into", "read", "reader", "
 
 M = TypeVar("M", bound=Message)
 
+_REFUSALS = (DecodeError, struct.error, IndexError, UnicodeDecodeError)
+"""What a compiled reader raises when the bytes are not its message."""
+
 _readers: dict[tuple[type[Message], int], Reader[Any]] = {}
 _writers: dict[tuple[type[Message], int], Writer] = {}
 
@@ -45,11 +48,14 @@ def decode(
 
     Record sets in it are views of `data`.
     """
-    decoded, end = read(message, version, data, position)
+    take = _readers.get((message, version)) or reader(message, version)
+    try:
+        decoded: M
+        decoded, end = take(data if type(data) is memoryview else memoryview(data), position)
+    except _REFUSALS as error:
+        raise DecodeError(f"not a {message.__name__} v{version}: {error}") from error
     if end != len(data):
-        raise DecodeError(
-            f"{message.__name__} v{version} ends {len(data) - end} bytes before its frame does"
-        )
+        raise DecodeError(f"not a {message.__name__} v{version}: {len(data) - end} bytes are left")
     return decoded
 
 
@@ -60,7 +66,7 @@ def read(
     take = _readers.get((message, version)) or reader(message, version)
     try:
         return take(memoryview(data), position)
-    except (DecodeError, struct.error, IndexError, UnicodeDecodeError) as error:
+    except _REFUSALS as error:
         raise DecodeError(f"not a {message.__name__} v{version}: {error}") from error
 
 

@@ -1,6 +1,7 @@
 """The field tables of messages, read into objects that the codec compiles from."""
 
 import sys
+from functools import cache
 from typing import Any, TypeAlias
 
 import msgspec
@@ -53,6 +54,7 @@ class Field(msgspec.Struct, frozen=True):
     default: Any
 
 
+@cache
 def fields_of(structure: AnyStructure) -> tuple[Field, ...]:
     """The fields of a structure in the order of the wire, which is the order of its attributes."""
     defaults = structure()

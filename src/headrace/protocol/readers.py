@@ -12,7 +12,8 @@ Record sets come out as slices of the input; nothing of them is copied or looked
 """
 
 from collections.abc import Callable
-from struct import unpack_from
+from functools import cache
+from struct import Struct
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -37,8 +38,9 @@ _NAMES = {
     "skip_tags": primitives.skip_tags,
     "refuse_length": primitives.refuse_length,
     "refuse_tag": primitives.refuse_tag,
-    "unpack_from": unpack_from,
 }
+
+_COUNTS_REMEMBERED = 64
 
 M = TypeVar("M", bound=Message)
 Reader: TypeAlias = Callable[[memoryview, int], tuple[M, int]]
@@ -48,6 +50,25 @@ def compile_reader(message: type[M], version: int) -> Reader[M]:
     """The reader of one message in one version."""
     compiler = _Compiler(version, flexible=version >= message.FLEXIBLE_FROM)
     return compiler.compile(message)
+
+
+class _Unpackers(dict[int, Callable[[memoryview, int], tuple[Any, ...]]]):
+    """How to unpack so many numbers of one width; the few usual counts are remembered."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__()
+        self.code = code
+
+    def __missing__(self, count: int) -> Callable[[memoryview, int], tuple[Any, ...]]:
+        unpacker = Struct(f">{count}{self.code}").unpack_from
+        if count < _COUNTS_REMEMBERED:
+            self[count] = unpacker
+        return unpacker
+
+
+@cache
+def _unpackers(code: str) -> _Unpackers:
+    return _Unpackers(code)
 
 
 class _Compiler:
@@ -180,16 +201,16 @@ class _Compiler:
         """The expression for what lies between `position` and `end`."""
         match field.kind:
             case "string":
-                return 'str(data[position:end], "utf-8")'
+                return "data[position:end].tobytes().decode()"
             case "bytes":
-                return "bytes(data[position:end])"
+                return "data[position:end].tobytes()"
             case "records":
                 return "data[position:end]"
             case "uuid":
-                return "[bytes(data[i : i + 16]) for i in range(position, end, 16)]"
+                return "[data[i : i + 16].tobytes() for i in range(position, end, 16)]"
             case fixed:
-                code = FIXED_CODES[fixed]
-                return f'[*unpack_from(f">{{{length}}}{code}", data, position)]'
+                unpackers = self.source.constant("unpackers", _unpackers(FIXED_CODES[fixed]))
+                return f"[*{unpackers}[{length}](data, position)]"
 
     def array(self, field: Field, variable: str) -> None:
         length, is_null = self.length(field)
@@ -206,10 +227,11 @@ class _Compiler:
         if field.kind in FIXED_CODES:
             self.take(field, variable, length, width)
             return
-        with self.source.block(f"if not 0 <= {length} <= (size - position) // {max(width, 1)}:"):
-            self.source.add(f"refuse_length({field.name!r}, {length})")
+        self.source.add(f"count = {length}")
+        with self.source.block(f"if count < 0 or count * {max(width, 1)} > size - position:"):
+            self.source.add(f"refuse_length({field.name!r}, count)")
         self.source.add(f"{variable} = []")
-        with self.source.block(f"for _ in range({length}):"):
+        with self.source.block("for _ in range(count):"):
             if field.structure is not None:
                 element = self.structure(field.structure)
             else:
