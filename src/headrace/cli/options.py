@@ -6,11 +6,14 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from headrace.errors import HeadraceError
+
+if TYPE_CHECKING:
+    from headrace.client.admin import Admin
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
@@ -99,6 +102,13 @@ def property_option(command: _Command) -> _Command:
         multiple=True,
         help="A librdkafka setting; may be repeated.",
     )(command)
+
+
+def admin(bootstrap: str, command_config: str | None, timeout: float) -> "Admin":
+    """The administration of the cluster that `cluster_options` name."""
+    from headrace.client.admin import Admin
+
+    return Admin(bootstrap, client_properties(command_config), timeout)
 
 
 def client_properties(path: str | None) -> dict[str, str]:

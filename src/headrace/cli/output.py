@@ -2,8 +2,11 @@
 
 import datetime as dt
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from headrace.client.descriptions import Outcome
 
 Cell = str | int | float | None
 
@@ -16,16 +19,16 @@ def print_json(document: Any) -> None:
     sys.stdout.write(text.decode() + "\n")
 
 
-def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, title: str | None = None
-) -> None:
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     """A table as wide as its content; numbers are on the right, where they compare well."""
     from rich import box
     from rich.table import Table
 
     content = [list(row) for row in rows]
     table = Table(
-        box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
     )
     for index, column in enumerate(columns):
         is_number = bool(content) and all(
@@ -46,6 +49,28 @@ def warn(text: str) -> None:
     """One line for the person, never in the way of the output."""
     sys.stdout.flush()
     sys.stderr.write(f"headrace: {text}\n")
+
+
+def report(
+    outcomes: Sequence["Outcome"],
+    *,
+    done: str,
+    as_json: bool,
+    forgiven: Mapping[str, str] | None = None,
+) -> int:
+    """Tell how changes went, each on a line; 1 when one failed and was not expected to."""
+    expected = forgiven or {}
+    if as_json:
+        print_json(outcomes)
+    failed = 0
+    for outcome in outcomes:
+        if outcome.error is None or outcome.error in expected:
+            if not as_json:
+                print_line(f"{outcome.name} {expected.get(outcome.error or '', done)}")
+        else:
+            failed = 1
+            warn(f"{outcome.name}: {outcome.message or outcome.error} ({outcome.error})")
+    return failed
 
 
 def cell_text(value: Cell) -> str:

@@ -1,0 +1,173 @@
+"""`headrace configs`: the settings of topics and brokers, where they come from, and changes."""
+
+import fnmatch
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from headrace.cli.options import admin, cluster_options, json_option, name_value
+from headrace.cli.output import print_json, print_line, print_table, report
+from headrace.client.configs import CLUSTER_DEFAULT
+from headrace.client.descriptions import RESOURCE_TYPES, ConfigChange, ConfigEntry
+
+KINDS = click.Choice(list(RESOURCE_TYPES))
+
+
+@click.group("configs", short_help="Describe and alter the settings of topics and brokers.")
+def command() -> None:
+    """Describe and alter the settings of topics and brokers.
+
+    A broker is named by its id, and `default` is all brokers.
+    """
+
+
+@command.command("describe")
+@click.argument("kind", type=KINDS)
+@click.argument("name")
+@click.option("--all", "show_all", is_flag=True, help="Show settings that have their default too.")
+@click.option("--filter", "pattern", metavar="PATTERN", help="Only names such as 'log.*'.")
+@click.option("--documentation", is_flag=True, help="Say what each setting means.")
+@cluster_options
+@json_option
+def describe(
+    kind: str,
+    name: str,
+    show_all: bool,
+    pattern: str | None,
+    documentation: bool,
+    as_json: bool,
+    **cluster: Any,
+) -> None:
+    """Show the settings that were changed, or with --all every one, and where values come from.
+
+    \b
+    headrace configs describe topic orders
+    headrace configs describe broker 1 --all --filter 'log.*'
+    """
+    with admin(**cluster) as client:
+        entries = client.configs.describe(
+            kind, resource_name(kind, name), include_documentation=documentation
+        )
+    shown = selected(entries, show_all=show_all, pattern=pattern)
+    if as_json:
+        print_json(shown)
+        return
+    _print_entries(shown)
+    if documentation:
+        for entry in shown:
+            print_line(f"{entry.name}: {entry.documentation or '-'}")
+    if not show_all and pattern is None:
+        print_line(f"{len(entries) - len(shown)} more have their default; see them with --all")
+
+
+@command.command("alter")
+@click.argument("kind", type=KINDS)
+@click.argument("name")
+@click.option(
+    "--set",
+    "-s",
+    "sets",
+    type=name_value,
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Set this; may be repeated.",
+)
+@click.option(
+    "--delete",
+    "-d",
+    "deletes",
+    metavar="NAME",
+    multiple=True,
+    help="Back to the default; may be repeated.",
+)
+@click.option(
+    "--append",
+    "appends",
+    type=name_value,
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Add to a list; may be repeated.",
+)
+@click.option(
+    "--subtract",
+    "subtracts",
+    type=name_value,
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Take out of a list; may be repeated.",
+)
+@click.option("--validate-only", is_flag=True, help="Check, but change nothing.")
+@cluster_options
+@json_option
+def alter(
+    kind: str,
+    name: str,
+    sets: tuple[tuple[str, str], ...],
+    deletes: tuple[str, ...],
+    appends: tuple[tuple[str, str], ...],
+    subtracts: tuple[tuple[str, str], ...],
+    validate_only: bool,
+    as_json: bool,
+    **cluster: Any,
+) -> int:
+    """Change some settings and leave the others as they are.
+
+    \b
+    headrace configs alter topic orders --set retention.ms=3600000 --delete segment.bytes
+    headrace configs alter broker default --set log.cleaner.threads=2
+    """
+    changes = [
+        *(ConfigChange(name=key, operation="set", value=value) for key, value in sets),
+        *(ConfigChange(name=key, operation="delete") for key in deletes),
+        *(ConfigChange(name=key, operation="append", value=value) for key, value in appends),
+        *(ConfigChange(name=key, operation="subtract", value=value) for key, value in subtracts),
+    ]
+    if not changes:
+        raise click.UsageError("nothing to alter; give --set, --delete, --append or --subtract")
+    with admin(**cluster) as client:
+        outcome = client.configs.alter(
+            kind, resource_name(kind, name), changes, validate_only=validate_only
+        )
+    done = "can be altered" if validate_only else "altered"
+    named = msgspec.structs.replace(outcome, name=f"{kind} {name}")
+    return report([named], done=done, as_json=as_json)
+
+
+def resource_name(kind: str, name: str) -> str:
+    """The name on the wire, where all brokers together have an empty one."""
+    return CLUSTER_DEFAULT if kind == "broker" and name == "default" else name
+
+
+def selected(
+    entries: Sequence[ConfigEntry], *, show_all: bool, pattern: str | None
+) -> list[ConfigEntry]:
+    """The settings to show: a pattern asks for what it matches, whatever its source."""
+    if pattern is not None:
+        return [entry for entry in entries if fnmatch.fnmatchcase(entry.name, pattern)]
+    return [entry for entry in entries if show_all or not entry.is_default]
+
+
+def _print_entries(entries: Sequence[ConfigEntry]) -> None:
+    print_table(
+        ("name", "value", "source", "read only", "synonyms"),
+        [
+            (
+                entry.name,
+                "(hidden)" if entry.is_sensitive else entry.value,
+                entry.source,
+                "yes" if entry.is_read_only else "no",
+                synonyms_text(entry),
+            )
+            for entry in entries
+        ],
+    )
+
+
+def synonyms_text(entry: ConfigEntry) -> str:
+    """The places that a value could come from, the one in force first."""
+    return "\n".join(
+        f"{synonym.source}: {synonym.name}={'(hidden)' if entry.is_sensitive else synonym.value}"
+        for synonym in entry.synonyms
+    )

@@ -1,0 +1,118 @@
+"""`headrace records`: one record with the batch that carries it; deletion before an offset."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from headrace.cli.batch_text import BatchEntry, describe_batch
+from headrace.cli.options import admin, cluster_options, confirm, json_option
+from headrace.cli.output import print_json, print_line, print_table
+from headrace.client.partitions import HIGH_WATERMARK
+from headrace.errors import HeadraceError
+from headrace.protocol.batches import read_header
+
+
+class ShownRecord(msgspec.Struct, frozen=True):
+    """A record and the batch that it came in."""
+
+    topic: str
+    partition: int
+    record: Any
+    batch: BatchEntry
+
+
+@click.group("records", short_help="Show one record with its batch, or delete records.")
+def command() -> None:
+    """Show one record with its batch, or delete records before an offset."""
+
+
+@command.command("show")
+@click.argument("topic")
+@click.argument("partition", type=click.IntRange(min=0))
+@click.argument("offset", type=click.IntRange(min=0))
+@cluster_options
+@json_option
+def show(topic: str, partition: int, offset: int, as_json: bool, **cluster: Any) -> None:
+    """Show the record at OFFSET of PARTITION and the batch that carries it.
+
+    Where compaction has removed the record, the next one is shown.
+    """
+    with admin(**cluster) as client:
+        content = client.partitions.batch_at(topic, partition, offset)
+    found = find_record(topic, partition, offset, content)
+    if as_json:
+        print_json(found)
+        return
+    print_line(f"{topic}-{partition}")
+    print_line(found.record.text())
+    print_line(f"  batch: {found.batch.text()}")
+
+
+@command.command("delete")
+@click.argument("topic")
+@click.option(
+    "--before",
+    required=True,
+    metavar="OFFSET",
+    help="Delete records below this offset; `latest` deletes all that are there now.",
+)
+@click.option(
+    "--partition",
+    "-p",
+    "partitions",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help="In this partition; may be repeated.",
+)
+@click.option("--all-partitions", is_flag=True, help="In every partition.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@cluster_options
+@json_option
+def delete(
+    topic: str,
+    before: str,
+    partitions: tuple[int, ...],
+    all_partitions: bool,
+    yes: bool,
+    as_json: bool,
+    **cluster: Any,
+) -> None:
+    """Delete the records of TOPIC below an offset; partitions start there from then on.
+
+    \b
+    headrace records delete orders --partition 0 --before 1000
+    """
+    if bool(partitions) == all_partitions:
+        raise click.UsageError("say where: --partition or --all-partitions")
+    offset = parse_before(before)
+    where = "all partitions" if all_partitions else f"partition {', '.join(map(str, partitions))}"
+    confirm(f"Delete records of {topic} before {before} in {where}?", yes=yes)
+    with admin(**cluster) as client:
+        wanted = client.partitions.of(topic) if all_partitions else list(partitions)
+        starts = client.partitions.delete_records_before(topic, dict.fromkeys(wanted, offset))
+    if as_json:
+        print_json([{"partition": part, "earliest": start} for part, start in starts.items()])
+        return
+    print_table(("partition", "starts at"), list(starts.items()))
+
+
+def parse_before(text: str) -> int:
+    """An offset on the wire, where -1 stands for the high watermark."""
+    if text == "latest":
+        return HIGH_WATERMARK
+    if not text.isdigit():
+        raise click.BadParameter(f"{text!r} is no offset; give a number or `latest`")
+    return int(text)
+
+
+def find_record(topic: str, partition: int, offset: int, content: bytes) -> ShownRecord:
+    """The record at an offset, or the next one of its batch."""
+    batch = describe_batch(content, 0, read_header(content), show_records=True)
+    if batch.records is None:
+        raise HeadraceError(f"{topic}-{partition} offset {offset}: {batch.problem}")
+    later = [record for record in batch.records if record.offset >= offset]
+    if not later:
+        raise HeadraceError(f"{topic}-{partition} has no record left at offset {offset}")
+    batch.records = None
+    return ShownRecord(topic, partition, later[0], batch)

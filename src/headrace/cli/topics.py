@@ -1,0 +1,292 @@
+"""`headrace topics`: list, describe, create, alter and delete topics of any Kafka cluster."""
+
+import fnmatch
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from headrace.cli.options import (
+    admin,
+    as_mapping,
+    cluster_options,
+    confirm,
+    json_option,
+    name_value,
+)
+from headrace.cli.output import print_json, print_line, print_table, report, warn
+from headrace.client.admin import Admin
+from headrace.client.descriptions import (
+    ConfigChange,
+    ConfigEntry,
+    NewTopic,
+    Outcome,
+    TopicDescription,
+)
+from headrace.errors import HeadraceError
+
+
+@click.group("topics", short_help="List, describe, create, alter and delete topics.")
+def command() -> None:
+    """List, describe, create, alter and delete topics."""
+
+
+@command.command("list")
+@click.argument("pattern", default="*")
+@click.option("--internal", is_flag=True, help="Show the cluster's own topics too.")
+@cluster_options
+@json_option
+def list_topics(pattern: str, internal: bool, as_json: bool, **cluster: Any) -> None:
+    """List topics, all or those whose name matches PATTERN (as in 'orders-*')."""
+    with admin(**cluster) as client:
+        found = [
+            topic
+            for topic in client.topics.all()
+            if fnmatch.fnmatchcase(topic.name, pattern) and (internal or not topic.is_internal)
+        ]
+    if as_json:
+        print_json([_listed(topic) for topic in found])
+        return
+    print_table(
+        ("topic", "partitions", "replicas", "id"),
+        [(t.name, len(t.partitions), t.replication_factor, t.topic_id) for t in found],
+    )
+
+
+@command.command("describe")
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@cluster_options
+@json_option
+def describe_topics(names: tuple[str, ...], as_json: bool, **cluster: Any) -> int:
+    """Show partitions, replicas and changed settings of topics."""
+    with admin(**cluster) as client:
+        found, missing = client.topics.describe(names)
+        configs = {topic.name: _overrides(client, topic.name) for topic in found}
+    if as_json:
+        print_json([_described(topic, configs[topic.name]) for topic in found])
+    else:
+        for topic in found:
+            _print_topic(topic, configs[topic.name])
+    for outcome in missing:
+        warn(f"{outcome.name}: {outcome.message}")
+    return 1 if missing else 0
+
+
+@command.command("create")
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("--partitions", "-p", type=click.IntRange(min=1), help="Else the broker's default.")
+@click.option(
+    "--replication-factor", "-r", type=click.IntRange(min=1), help="Else the broker's default."
+)
+@click.option(
+    "--assignment",
+    metavar="IDS,...",
+    help="Replicas chosen by hand: brokers of a partition joined by ':', partitions by ','.",
+)
+@click.option(
+    "--config",
+    "-c",
+    "configs",
+    type=name_value,
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting such as retention.ms=60000; may be repeated.",
+)
+@click.option("--if-not-exists", is_flag=True, help="A topic that is there is no error.")
+@click.option("--validate-only", is_flag=True, help="Check, but create nothing.")
+@cluster_options
+@json_option
+def create_topics(
+    names: tuple[str, ...],
+    partitions: int | None,
+    replication_factor: int | None,
+    assignment: str | None,
+    configs: tuple[tuple[str, str], ...],
+    if_not_exists: bool,
+    validate_only: bool,
+    as_json: bool,
+    **cluster: Any,
+) -> int:
+    """Create topics.
+
+    \b
+    headrace topics create orders --partitions 6 --config cleanup.policy=compact
+    """
+    if assignment and (partitions or replication_factor):
+        raise click.UsageError("--assignment already says how many partitions and replicas")
+    wanted = [
+        NewTopic(
+            name=name,
+            partitions=partitions or -1,
+            replication_factor=replication_factor or -1,
+            assignments=parse_replicas(assignment) if assignment else (),
+            configs=as_mapping(configs),
+        )
+        for name in names
+    ]
+    with admin(**cluster) as client:
+        outcomes = client.topics.create(wanted, validate_only=validate_only)
+    return report(
+        outcomes,
+        done="can be created" if validate_only else "created",
+        forgiven={"TOPIC_ALREADY_EXISTS": "is there already"} if if_not_exists else {},
+        as_json=as_json,
+    )
+
+
+@command.command("alter")
+@click.argument("name", metavar="TOPIC")
+@click.option("--partitions", "-p", type=click.IntRange(min=1), help="Grow to this many.")
+@click.option(
+    "--config",
+    "-c",
+    "configs",
+    type=name_value,
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Set this; may be repeated.",
+)
+@click.option(
+    "--delete-config",
+    "-d",
+    "deleted",
+    metavar="NAME",
+    multiple=True,
+    help="Back to the default; may be repeated.",
+)
+@click.option("--validate-only", is_flag=True, help="Check, but change nothing.")
+@cluster_options
+@json_option
+def alter_topic(
+    name: str,
+    partitions: int | None,
+    configs: tuple[tuple[str, str], ...],
+    deleted: tuple[str, ...],
+    validate_only: bool,
+    as_json: bool,
+    **cluster: Any,
+) -> int:
+    """Change the settings or the number of partitions of a topic."""
+    changes = [ConfigChange(name=key, operation="set", value=value) for key, value in configs]
+    changes += [ConfigChange(name=key, operation="delete") for key in deleted]
+    if not changes and partitions is None:
+        raise click.UsageError("nothing to alter; give --config, --delete-config or --partitions")
+    outcomes: list[Outcome] = []
+    with admin(**cluster) as client:
+        if changes:
+            outcomes.append(
+                client.configs.alter("topic", name, changes, validate_only=validate_only)
+            )
+        if partitions is not None and not any(one.error for one in outcomes):
+            outcomes.append(
+                client.topics.add_partitions(name, partitions, validate_only=validate_only)
+            )
+    done = "can be altered" if validate_only else "altered"
+    return report(outcomes[-1:], done=done, as_json=as_json)
+
+
+@command.command("delete")
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("--by-id", is_flag=True, help="The arguments are topic ids.")
+@click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@cluster_options
+@json_option
+def delete_topics(
+    names: tuple[str, ...], by_id: bool, if_exists: bool, yes: bool, as_json: bool, **cluster: Any
+) -> int:
+    """Delete topics and all that is in them."""
+    confirm(f"Delete {', '.join(names)} and all records in it?", yes=yes)
+    with admin(**cluster) as client:
+        outcomes = client.topics.delete_by_id(names) if by_id else client.topics.delete(names)
+    missing = dict.fromkeys(("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID"), "is not there")
+    return report(outcomes, done="deleted", forgiven=missing if if_exists else {}, as_json=as_json)
+
+
+@command.command("add-partitions")
+@click.argument("name", metavar="TOPIC")
+@click.option("--total", type=click.IntRange(min=1), help="How many there shall be.")
+@click.option("--by", type=click.IntRange(min=1), help="How many more there shall be.")
+@click.option("--assignment", metavar="IDS,...", help="Replicas of the new ones, as in `create`.")
+@click.option("--validate-only", is_flag=True, help="Check, but change nothing.")
+@cluster_options
+@json_option
+def add_partitions(
+    name: str,
+    total: int | None,
+    by: int | None,
+    assignment: str | None,
+    validate_only: bool,
+    as_json: bool,
+    **cluster: Any,
+) -> int:
+    """Give a topic more partitions; keys may meet another partition from then on."""
+    if (total is None) == (by is None):
+        raise click.UsageError("give --total or --by")
+    replicas = parse_replicas(assignment) if assignment else ()
+    with admin(**cluster) as client:
+        wanted = total if total is not None else len(client.partitions.of(name)) + (by or 0)
+        outcome = client.topics.add_partitions(name, wanted, replicas, validate_only=validate_only)
+    done = f"can have {wanted} partitions" if validate_only else f"has {wanted} partitions"
+    return report([outcome], done=done, as_json=as_json)
+
+
+def parse_replicas(text: str) -> tuple[tuple[int, ...], ...]:
+    """`1:2,2:3` is two partitions, on brokers 1 and 2 and on brokers 2 and 3."""
+    try:
+        return tuple(tuple(int(broker) for broker in part.split(":")) for part in text.split(","))
+    except ValueError as error:
+        raise HeadraceError(
+            f"{text!r} is no assignment; join the brokers of a partition by ':' and partitions"
+            " by ',' as in 1:2,2:3"
+        ) from error
+
+
+def _overrides(client: Admin, name: str) -> list[ConfigEntry]:
+    entries = client.configs.describe("topic", name)
+    return [entry for entry in entries if entry.source == "DYNAMIC_TOPIC_CONFIG"]
+
+
+def _listed(topic: TopicDescription) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "partitions": len(topic.partitions),
+        "replication_factor": topic.replication_factor,
+        "is_internal": topic.is_internal,
+    }
+
+
+def _described(topic: TopicDescription, configs: Sequence[ConfigEntry]) -> dict[str, Any]:
+    return {
+        **_listed(topic),
+        "configs": {entry.name: entry.value for entry in configs},
+        "partitions": topic.partitions,
+    }
+
+
+def _print_topic(topic: TopicDescription, configs: Sequence[ConfigEntry]) -> None:
+    print_line(
+        f"{topic.name}: {len(topic.partitions)} partitions, {topic.replication_factor} replicas,"
+        f" id {topic.topic_id}" + (", internal" if topic.is_internal else "")
+    )
+    for entry in configs:
+        print_line(f"  {entry.name}={entry.value}")
+    print_table(
+        ("partition", "leader", "epoch", "replicas", "in sync", "offline"),
+        [
+            (
+                part.partition,
+                part.leader,
+                part.leader_epoch,
+                _ids(part.replicas),
+                _ids(part.isr) + (" !" if part.is_under_replicated else ""),
+                _ids(part.offline_replicas),
+            )
+            for part in topic.partitions
+        ],
+    )
+
+
+def _ids(ids: Sequence[int]) -> str:
+    return ",".join(map(str, ids)) or "-"

@@ -1,0 +1,183 @@
+"""A cluster as a client sees it: connections by node, who leads what, and patience with it.
+
+Every refusal that Kafka calls retriable is tried again until the time is up, with metadata asked
+anew; an unanswered request is repeated only where doing it twice does no harm.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from headrace.client.addresses import Address, BrokerUnreachable, connect_any, parse_addresses
+from headrace.client.connection import Connection, ConnectionLost, Response
+from headrace.client.security import Security
+from headrace.errors import (
+    HeadraceError,
+    KafkaError,
+    LeaderNotAvailable,
+    UnknownTopicOrPartition,
+    error_for,
+)
+from headrace.protocol.message import Message
+from headrace.protocol.schemas.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+BACKOFF_S = 0.1
+BACKOFF_MAX_S = 1.0
+
+ANY_NODE = -1
+
+
+class NoSuchTopic(UnknownTopicOrPartition):
+    """Metadata knows no such topic: a typing error rather than news that has not spread yet."""
+
+    retriable = False
+
+
+T = TypeVar("T")
+Wish = TypeVar("Wish")
+
+
+class Cluster:
+    """The brokers behind a list of bootstrap addresses."""
+
+    def __init__(
+        self, bootstrap: str, properties: Mapping[str, str] | None = None, timeout_s: float = 30.0
+    ) -> None:
+        self.timeout_s = timeout_s
+        self._bootstrap = parse_addresses(bootstrap)
+        self._security = Security.of(properties or {})
+        self._connections: dict[int, Connection] = {}
+        self._addresses: dict[int, Address] = {}
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def connection(self, node_id: int = ANY_NODE) -> Connection:
+        """An open connection to a node, or to whichever answered first."""
+        found = self._connections.get(node_id)
+        if found is None:
+            found = self._connections[node_id] = self._open(node_id)
+        return found
+
+    def ask(self, request: Message, response: type[Response], node_id: int = ANY_NODE) -> Response:
+        """Send a request to a node and wait for its answer."""
+        try:
+            return self.connection(node_id).call(request, response, self.timeout_s)
+        except ConnectionLost:
+            self._forget(node_id)
+            raise
+
+    def metadata(self, topics: Iterable[str] | None = None) -> MetadataResponse:
+        """Brokers and the named topics, or all of them; never creates a topic by asking."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        answer = self.retry(lambda: self.ask(request, MetadataResponse))
+        self._addresses = {
+            broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers
+        }
+        return answer
+
+    def topic(self, name: str) -> MetadataResponseTopic:
+        """One topic that must be there."""
+        found = self.metadata([name]).topics[0]
+        if found.error_code == UnknownTopicOrPartition.code:
+            raise NoSuchTopic(
+                f"topic {name!r} does not exist; see what there is with: headrace topics list"
+            )
+        if found.error_code:
+            raise error_for(found.error_code, f"topic {name!r}: {error_name(found.error_code)}")
+        return found
+
+    def node_ids(self) -> list[int]:
+        """All brokers that are up."""
+        return sorted(broker.node_id for broker in self.metadata([]).brokers)
+
+    def retry(self, attempt: Callable[[], T], *, is_repeatable: bool = True) -> T:
+        """Try until it works, or until the time is up: then the last error is raised."""
+        deadline = time.monotonic() + self.timeout_s
+        backoff_s = BACKOFF_S
+        while True:
+            try:
+                return attempt()
+            except (KafkaError, ConnectionLost) as error:
+                passing = is_repeatable if isinstance(error, ConnectionLost) else error.retriable
+                if not passing or time.monotonic() + backoff_s > deadline:
+                    raise
+            time.sleep(backoff_s)
+            backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
+
+    def ask_controller(self, request: Message, response: type[Response]) -> Response:
+        """Send a request where changes are decided.
+
+        With KRaft any broker forwards it; a cluster with ZooKeeper names a broker that decides.
+        """
+        node_id = self.metadata([]).controller_id
+        return self.ask(request, response, node_id if node_id in self._addresses else ANY_NODE)
+
+    def ask_leaders(
+        self,
+        topic: str,
+        wishes: Mapping[int, Wish],
+        ask: Callable[[int, Mapping[int, Wish]], Mapping[int, T | KafkaError]],
+    ) -> dict[int, T]:
+        """Put wishes for partitions to their leaders; `ask` does it for one leader's share.
+
+        Partitions whose leader has moved are asked again; those that were answered are not.
+        """
+        answers: dict[int, T] = {}
+
+        def attempt() -> None:
+            pending = {index: wish for index, wish in wishes.items() if index not in answers}
+            refusal: KafkaError | None = None
+            for leader, share in self._by_leader(topic, pending).items():
+                for index, outcome in ask(leader, share).items():
+                    if isinstance(outcome, KafkaError):
+                        refusal = type(outcome)(f"{topic}-{index}: {outcome}")
+                    else:
+                        answers[index] = outcome
+            if refusal is not None:
+                raise refusal
+
+        self.retry(attempt)
+        return dict(sorted(answers.items()))
+
+    def _by_leader(self, topic: str, wishes: Mapping[int, Wish]) -> dict[int, dict[int, Wish]]:
+        leaders = {part.partition_index: part.leader_id for part in self.topic(topic).partitions}
+        shares: dict[int, dict[int, Wish]] = {}
+        for index, wish in wishes.items():
+            if index not in leaders:
+                raise HeadraceError(
+                    f"{topic} has no partition {index}; it has 0 to {len(leaders) - 1}"
+                )
+            if leaders[index] not in self._addresses:
+                raise LeaderNotAvailable(f"{topic}-{index} has no leader now")
+            shares.setdefault(leaders[index], {})[index] = wish
+        return shares
+
+    def _open(self, node_id: int) -> Connection:
+        if node_id == ANY_NODE:
+            opened, address = connect_any(self._bootstrap, self.timeout_s)
+            return Connection.open(address, self._security, self.timeout_s, opened)
+        if node_id not in self._addresses:
+            self.metadata([])
+        if node_id not in self._addresses:
+            known = ", ".join(map(str, sorted(self._addresses)))
+            raise BrokerUnreachable(f"there is no broker {node_id}; there are: {known}")
+        return Connection.open(self._addresses[node_id], self._security, self.timeout_s)
+
+    def _forget(self, node_id: int) -> None:
+        lost = self._connections.pop(node_id, None)
+        if lost is not None:
+            lost.close()
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of an error code."""
+    return error_for(code).name

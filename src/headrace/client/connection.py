@@ -1,0 +1,172 @@
+"""A blocking connection that speaks Kafka's protocol: one request, one answer, in time.
+
+Made for administration, where requests are few and each is waited for; records go through
+confluent-kafka. On opening, the versions that both sides know are settled by ApiVersions: a
+broker that does not know our version of that very request answers in version 0 and says what it
+knows, and one that is older still just hangs up, so the last try is version 0 on a new connection.
+"""
+
+import socket
+import struct
+import time
+from typing import TypeVar
+
+from headrace.client.addresses import Address, BrokerUnreachable, connect, failure_text
+from headrace.client.security import Security
+from headrace.errors import UnsupportedVersion
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.codec import DecodeError, decode
+from headrace.protocol.framing import encode_request, read_response_header
+from headrace.protocol.message import Message
+from headrace.protocol.schemas.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+CLIENT_ID = "headrace-cli"
+RESPONSE_SIZE_MAX = 256 << 20
+
+_SIZE = struct.Struct(">i")
+
+Response = TypeVar("Response", bound=Message)
+
+
+class ConnectionLost(BrokerUnreachable):
+    """The broker did not answer a request: it is unknown whether it acted on it."""
+
+
+class Connection:
+    """One open connection and what the broker at its other end understands."""
+
+    def __init__(
+        self, address: Address, security: Security, timeout_s: float, opened: socket.socket
+    ) -> None:
+        self.address = address
+        self.supported_features: list[SupportedFeatureKey] = []
+        self.finalized_features: list[FinalizedFeatureKey] = []
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._timeout_s = timeout_s
+        self._correlation_id = 0
+        self._socket = security.wrap(opened, address.host)
+
+    @classmethod
+    def open(
+        cls,
+        address: Address,
+        security: Security,
+        timeout_s: float,
+        opened: socket.socket | None = None,
+    ) -> "Connection":
+        """Connect, unless a socket is given, and settle the versions."""
+        try:
+            connection = cls(address, security, timeout_s, opened or connect(address, timeout_s))
+            try:
+                connection._settle(ApiVersionsRequest.VERSIONS[-1])
+            except (ConnectionLost, DecodeError):
+                connection.close()
+                connection = cls(address, security, timeout_s, connect(address, timeout_s))
+                connection._settle(0)
+        except OSError as error:
+            raise BrokerUnreachable(f"cannot reach {address}: {failure_text(error)}") from error
+        return connection
+
+    def call(
+        self, request: Message, response: type[Response], timeout_s: float | None = None
+    ) -> Response:
+        """Send a request in the newest version that both sides know, and wait for the answer."""
+        return self._exchange(request, response, self.version_of(request), timeout_s)
+
+    def version_of(self, request: Message) -> int:
+        """The version in which a request will be sent."""
+        ours = request.VERSIONS
+        theirs = self._versions.get(request.API_KEY)
+        name = ApiKey(request.API_KEY).name
+        if theirs is None:
+            raise UnsupportedVersion(f"the broker at {self.address} does not offer {name}")
+        version = min(ours[-1], theirs[1])
+        if version < max(ours[0], theirs[0]):
+            raise UnsupportedVersion(
+                f"the broker at {self.address} knows {name} {theirs[0]} to {theirs[1]},"
+                f" this client {ours[0]} to {ours[-1]}"
+            )
+        return version
+
+    def understands(self, request: type[Message]) -> bool:
+        """Whether there is a version of this request that both sides know."""
+        theirs = self._versions.get(request.API_KEY)
+        return theirs is not None and (
+            min(request.VERSIONS[-1], theirs[1]) >= max(request.VERSIONS[0], theirs[0])
+        )
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _settle(self, version: int) -> None:
+        request = ApiVersionsRequest(client_software_name="headrace", client_software_version="0")
+        answer = self._exchange(request, ApiVersionsResponse, version)
+        if answer.error_code == UnsupportedVersion.code:
+            known = {key.api_key: key.max_version for key in answer.api_keys}
+            newest = min(known.get(ApiKey.API_VERSIONS, 0), version - 1)
+            answer = self._exchange(request, ApiVersionsResponse, max(0, newest))
+        self._versions = {
+            key.api_key: (key.min_version, key.max_version) for key in answer.api_keys
+        }
+        self.supported_features = answer.supported_features
+        self.finalized_features = answer.finalized_features
+
+    def _exchange(
+        self,
+        request: Message,
+        response: type[Response],
+        version: int,
+        timeout_s: float | None = None,
+    ) -> Response:
+        self._correlation_id += 1
+        deadline = time.monotonic() + (timeout_s or self._timeout_s)
+        frame = encode_request(request, version, self._correlation_id, CLIENT_ID)
+        try:
+            self._socket.settimeout(timeout_s or self._timeout_s)
+            self._socket.sendall(frame)
+            data = self._receive(deadline)
+        except OSError as error:
+            self.close()
+            raise ConnectionLost(
+                f"{self.address} did not answer {ApiKey(request.API_KEY).name}:"
+                f" {failure_text(error)}"
+            ) from error
+        correlation_id, position = read_response_header(data, request.API_KEY, version)
+        if correlation_id != self._correlation_id:
+            self.close()
+            raise ConnectionLost(f"{self.address} answered another request than was sent")
+        return decode(response, _answered_in(request, version, data, position), data, position)
+
+    def _receive(self, deadline: float) -> bytes:
+        (size,) = _SIZE.unpack(self._receive_exactly(4, deadline))
+        if not 4 <= size <= RESPONSE_SIZE_MAX:
+            raise OSError(f"it sent a frame of {size} bytes; is this a Kafka broker's port?")
+        return self._receive_exactly(size, deadline)
+
+    def _receive_exactly(self, size: int, deadline: float) -> bytes:
+        received = bytearray(size)
+        view = memoryview(received)
+        position = 0
+        while position < size:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            count = self._socket.recv_into(view[position:])
+            if count == 0:
+                raise OSError("it closed the connection")
+            position += count
+        return bytes(received)
+
+
+def _answered_in(request: Message, version: int, data: bytes, position: int) -> int:
+    """The version of an answer: the asked one, but 0 when ApiVersions was asked in an unknown one.
+
+    The error code stands first in every version, so it can be looked at before anything is known.
+    """
+    if request.API_KEY != ApiKey.API_VERSIONS:
+        return version
+    code = int.from_bytes(data[position : position + 2], "big", signed=True)
+    return 0 if code == UnsupportedVersion.code else version

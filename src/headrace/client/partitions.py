@@ -1,0 +1,188 @@
+"""What only the leader of a partition knows or may do: offsets, producers, batches, deletion."""
+
+from collections.abc import Mapping, Sequence
+
+from headrace.client.cluster import Cluster
+from headrace.client.descriptions import ActiveProducer, PartitionOffset
+from headrace.errors import KafkaError, OffsetOutOfRange, error_for
+from headrace.protocol.schemas.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from headrace.protocol.schemas.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    TopicRequest,
+)
+from headrace.protocol.schemas.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from headrace.protocol.schemas.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+
+HIGH_WATERMARK = -1
+"""In `delete_records_before`: everything that is there now."""
+
+_ORDINARY_CLIENT = -1
+_BATCH_SIZE_MAX = 64 << 20
+
+
+class Partitions:
+    """The partitions of a cluster's topics, reached through their leaders."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def of(self, topic: str) -> list[int]:
+        """The partitions that a topic has."""
+        return sorted(part.partition_index for part in self._cluster.topic(topic).partitions)
+
+    def offsets(
+        self, topic: str, timestamp: int, partitions: Sequence[int] | None = None
+    ) -> list[PartitionOffset]:
+        """The first offset at or after a time, or one of LATEST, EARLIEST, MAX_TIMESTAMP."""
+        wanted = self.of(topic) if partitions is None else partitions
+
+        def ask(
+            leader: int, share: Mapping[int, int]
+        ) -> dict[int, ListOffsetsPartitionResponse | KafkaError]:
+            request = ListOffsetsRequest(
+                replica_id=_ORDINARY_CLIENT,
+                topics=[ListOffsetsTopic(name=topic, partitions=_asked(share))],
+                timeout_ms=int(self._cluster.timeout_s * 1000),
+            )
+            answer = self._cluster.ask(request, ListOffsetsResponse, leader)
+            return {
+                part.partition_index: error_for(part.error_code) if part.error_code else part
+                for part in answer.topics[0].partitions
+            }
+
+        found = self._cluster.ask_leaders(topic, dict.fromkeys(wanted, timestamp), ask)
+        return [
+            PartitionOffset(
+                partition=index,
+                offset=part.offset,
+                timestamp=part.timestamp,
+                leader_epoch=part.leader_epoch,
+            )
+            for index, part in found.items()
+        ]
+
+    def delete_records_before(self, topic: str, offsets: Mapping[int, int]) -> dict[int, int]:
+        """Delete records below an offset in each partition; the result is where each starts now."""
+
+        def ask(leader: int, share: Mapping[int, int]) -> dict[int, int | KafkaError]:
+            partitions = [
+                DeleteRecordsPartition(partition_index=index, offset=offset)
+                for index, offset in share.items()
+            ]
+            request = DeleteRecordsRequest(
+                topics=[DeleteRecordsTopic(name=topic, partitions=partitions)],
+                timeout_ms=int(self._cluster.timeout_s * 1000),
+            )
+            answer = self._cluster.ask(request, DeleteRecordsResponse, leader)
+            return {
+                part.partition_index: (
+                    error_for(part.error_code) if part.error_code else part.low_watermark
+                )
+                for part in answer.topics[0].partitions
+            }
+
+        return self._cluster.ask_leaders(topic, offsets, ask)
+
+    def producers(
+        self, topic: str, partitions: Sequence[int] | None = None
+    ) -> list[ActiveProducer]:
+        """The producers that the partitions remember."""
+        wanted = self.of(topic) if partitions is None else partitions
+
+        def ask(
+            leader: int, share: Mapping[int, None]
+        ) -> dict[int, PartitionResponse | KafkaError]:
+            request = DescribeProducersRequest(
+                topics=[TopicRequest(name=topic, partition_indexes=list(share))]
+            )
+            answer = self._cluster.ask(request, DescribeProducersResponse, leader)
+            return {
+                part.partition_index: error_for(part.error_code) if part.error_code else part
+                for part in answer.topics[0].partitions
+            }
+
+        found = self._cluster.ask_leaders(topic, dict.fromkeys(wanted), ask)
+        return [producer for part in found.values() for producer in _producers(part)]
+
+    def batch_at(self, topic: str, partition: int, offset: int) -> bytes:
+        """The bytes of the batch that holds an offset, as the broker stores them."""
+
+        def ask(leader: int, share: Mapping[int, int]) -> dict[int, bytes | KafkaError]:
+            wanted = FetchPartition(
+                partition=partition,
+                fetch_offset=share[partition],
+                partition_max_bytes=_BATCH_SIZE_MAX,
+            )
+            # Brokers of today know topics in a fetch by id, older ones by name.
+            topic_id = self._cluster.topic(topic).topic_id
+            request = FetchRequest(
+                topics=[FetchTopic(topic=topic, topic_id=topic_id, partitions=[wanted])],
+                max_wait_ms=500,
+                min_bytes=1,
+                max_bytes=1,
+            )
+            answer = self._cluster.ask(request, FetchResponse, leader)
+            if answer.error_code:
+                return {partition: error_for(answer.error_code)}
+            part = answer.responses[0].partitions[0]
+            return {
+                partition: (
+                    error_for(part.error_code) if part.error_code else bytes(part.records or b"")
+                )
+            }
+
+        absent = (
+            f"{topic}-{partition} has no offset {offset}; see what it has with: headrace offsets"
+        )
+        try:
+            found = self._cluster.ask_leaders(topic, {partition: offset}, ask)[partition]
+        except OffsetOutOfRange as error:
+            raise OffsetOutOfRange(f"{absent} {topic}") from error
+        if not found:
+            raise OffsetOutOfRange(f"{absent} {topic}")
+        return found
+
+
+def _asked(share: Mapping[int, int]) -> list[ListOffsetsPartition]:
+    return [
+        ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+        for index, timestamp in share.items()
+    ]
+
+
+def _producers(part: PartitionResponse) -> list[ActiveProducer]:
+    return [
+        ActiveProducer(
+            partition=part.partition_index,
+            producer_id=state.producer_id,
+            producer_epoch=state.producer_epoch,
+            last_sequence=state.last_sequence,
+            last_timestamp=state.last_timestamp,
+            transaction_start_offset=(
+                state.current_txn_start_offset if state.current_txn_start_offset >= 0 else None
+            ),
+        )
+        for state in part.active_producers
+    ]
