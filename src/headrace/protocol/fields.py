@@ -1,7 +1,6 @@
 """The field tables of messages, read into objects that the codec compiles from."""
 
 import sys
-from functools import cache
 from typing import Any, TypeAlias
 
 import msgspec
@@ -54,31 +53,31 @@ class Field(msgspec.Struct, frozen=True):
     default: Any
 
 
-@cache
 def fields_of(structure: AnyStructure) -> tuple[Field, ...]:
     """The fields of a structure in the order of the wire, which is the order of its attributes."""
-    defaults = structure()
-    return tuple(
-        _parse(row.split(), structure, defaults)
-        for row in structure.FIELDS.splitlines()
-        if row.strip()
-    )
+    found = _fields.get(structure)
+    if found is None:
+        defaults = structure()
+        rows = (row.split() for row in structure.FIELDS.splitlines())
+        found = tuple(_parse(row, structure, defaults) for row in rows if row)
+        _fields[structure] = found
+    return found
+
+
+_fields: dict[AnyStructure, tuple[Field, ...]] = {}
 
 
 def _parse(row: list[str], owner: AnyStructure, defaults: object) -> Field:
     name, kind, span, *notes = row
     named = dict(note.partition("=")[::2] for note in notes)
     element = kind.removeprefix("[]")
-    versions = _versions(span)
     return Field(
         name=name,
         kind=element,
         structure=getattr(sys.modules[owner.__module__], element, None),
         is_array=kind != element,
-        versions=versions,
-        nullable=_versions(named["nullable"])
-        if named.get("nullable")
-        else (versions if "nullable" in named else NO_VERSIONS),
+        versions=_versions(span),
+        nullable=_versions(named["nullable"] or span) if "nullable" in named else NO_VERSIONS,
         tag=int(named["tag"]) if "tag" in named else None,
         is_ignorable="ignorable" in named,
         default=getattr(defaults, name),
