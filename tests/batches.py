@@ -2,7 +2,7 @@
 
 from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from tests.clients import Sent
+from tests.clients import AN_HOUR_AGO, Sent
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 # Base offset, batch length and partition leader epoch stand before this position, and so does
@@ -17,7 +17,7 @@ def batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
 ) -> bytes:
-    """One v2 batch as a producer sends it."""
+    """One v2 batch as a producer sends it; young enough that retention leaves it alone."""
     builder = DefaultRecordBatchBuilder(
         magic=2,
         compression_type=CODECS[codec],
@@ -28,9 +28,8 @@ def batch(
         batch_size=1 << 30,
     )
     for offset, record in enumerate(records):
-        builder.append(
-            offset, record.timestamp, record.key, record.value, headers=list(record.headers)
-        )
+        timestamp = record.timestamp or AN_HOUR_AGO
+        builder.append(offset, timestamp, record.key, record.value, headers=list(record.headers))
     return bytes(builder.build())
 
 

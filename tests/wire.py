@@ -11,10 +11,11 @@ import struct
 from typing import Any, Self
 
 from kio.index import load_request_schema, load_response_schema
+from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
 
-from tests.nodes import HOST
+from tests.nodes import HOST, eventually
 
 Fields = dict[str, Any]
 API_KEYS = {name: key for key, name in api_key_map.items()}
@@ -58,9 +59,12 @@ class Connection:
         return response.responses[0].partitions[0]
 
     def new_producer(self) -> Any:
-        """A producer id and epoch for idempotent producing."""
+        """A producer id and epoch for idempotent producing; a node just started may say: later."""
         fields = {"transactional_id": None, "transaction_timeout": SECOND}
-        return self.call("init_producer_id", 4, **fields)
+        return eventually(
+            lambda: self.call("init_producer_id", 4, **fields),
+            expect=lambda answer: answer.error_code == ErrorCode.none,
+        )
 
     def send_frame(self, frame: bytes) -> None:
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
@@ -79,7 +83,7 @@ class Connection:
         return bytes(data)
 
     def is_closed_by_peer(self) -> bool:
-        """Wait for the end of the stream; an answer instead is a failed test."""
+        """Wait for the next byte or the end of the stream."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionError:

@@ -76,7 +76,7 @@ def test_records_without_key_spread_over_all_partitions(node: Node) -> None:
     topic = create_topic(node, partitions=5)
     turns = itertools.cycle(range(5))
 
-    def by_turns(_key: bytes | None, partitions: Sequence[int], _available: Sequence[int]) -> int:
+    def by_turns(_key: bytes | None, partitions: Sequence[int], _free: Sequence[int]) -> int:
         return partitions[next(turns)]
 
     with_partitioner(node, topic, by_turns, [b"x" * 100] * 100)

@@ -1,0 +1,185 @@
+"""What nobody should send: that connection ends, and nobody else notices."""
+
+import random
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from tests.batches import UNTOUCHED_FROM, batch
+from tests.clients import AN_HOUR_AGO, Sent, create_topic, numbered, produce, read_values, values
+from tests.nodes import Node
+from tests.wire import Connection, encode_request, fetch_fields, produce_fields
+
+StartNode = Callable[..., Node]
+
+
+@pytest.fixture
+def connection(node: Node) -> Iterator[Connection]:
+    with Connection(node.port) as opened:
+        yield opened
+
+
+def test_stored_bytes_equal_sent_bytes(node: Node, topic: str) -> None:
+    """LOG-16: with compression.type=producer a batch lies on the disk as it came."""
+    headers = (("h", b"1"),)
+    records = [Sent(b"value %d" % n, b"key", headers, AN_HOUR_AGO) for n in range(100)]
+    sent = [batch(*records, codec=codec) for codec in ("none", "gzip", "snappy", "lz4", "zstd")]
+    with Connection(node.port) as connection:
+        for each in sent:
+            assert connection.produce(topic, each).error_code == ErrorCode.none
+        fetched = connection.fetch(topic).records
+    stored = (node.data / f"{topic}-0" / f"{0:020}.log").read_bytes()
+    assert fetched == stored[: len(fetched)]
+    assert split(fetched) == [each[UNTOUCHED_FROM:] for each in sent]
+
+
+@pytest.mark.parametrize("position", [17, 21, 30, 61, -1])
+def test_a_damaged_batch_is_refused_and_not_stored(
+    node: Node, topic: str, connection: Connection, position: int
+) -> None:
+    """LOG-4: the checksum covers attributes, timestamps and records."""
+    damaged = bytearray(batch(Sent(b"value", b"key")))
+    damaged[position] ^= 0x40
+    answer = connection.produce(topic, bytes(damaged))
+    assert answer.error_code == ErrorCode.corrupt_message
+    produce(node, topic, values("sound"))
+    assert read_values(node, topic) == [b"sound"]
+
+
+def test_a_damaged_batch_harms_only_its_partition(node: Node) -> None:
+    """LOG-4: others in the same request are stored."""
+    topic = create_topic(node, partitions=2)
+    sound = batch(*values("sound"))
+    damaged = sound[:-1] + bytes([sound[-1] ^ 1])
+    fields = produce_fields(topic, sound, partition=0)
+    fields["topic_data"][0]["partition_data"].append({"index": 1, "records": damaged})
+    with Connection(node.port) as connection:
+        (answer,) = connection.call("produce", 9, **fields).responses
+    codes = {part.index: part.error_code for part in answer.partition_responses}
+    assert codes == {0: ErrorCode.none, 1: ErrorCode.corrupt_message}
+    assert read_values(node, topic) == [b"sound"]
+
+
+def test_a_batch_without_its_end_is_refused(node: Node, topic: str) -> None:
+    """LOG-4: the length in its head says more than there is."""
+    with Connection(node.port) as connection:
+        answer = connection.produce(topic, batch(Sent(b"value" * 100))[:-50])
+    assert answer.error_code != ErrorCode.none
+    assert read_values(node, topic) == []
+
+
+GARBAGE = {
+    "nothing but noise": random.Random(4).randbytes(500),
+    "text of another protocol": b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+    "a size below zero": struct.pack(">i", -1) + b"xxxx",
+    "a size beyond the limit": struct.pack(">i", 2**31 - 1) + b"xxxx",
+    "an empty frame": struct.pack(">i", 0),
+    "an unknown api": struct.pack(">ihhih", 10, 9_999, 0, 1, -1),
+    "a header cut off": struct.pack(">ihh", 4, 3, 9),
+    "a count beyond the frame": struct.pack(">ihhihi", 14, 3, 1, 1, -1, 2**31 - 1),
+    "a client id beyond the frame": struct.pack(">ihhih", 10, 3, 1, 1, 30_000),
+}
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
+def test_garbage_closes_its_connection_only(
+    node: Node, topic: str, connection: Connection, garbage: bytes
+) -> None:
+    """OPS-1: an open connection beside it goes on."""
+    with Connection(node.port) as hostile:
+        hostile.socket.sendall(garbage)
+        assert hostile.is_closed_by_peer()
+    assert connection.produce(topic, batch(*values("fine"))).error_code == ErrorCode.none
+
+
+@pytest.mark.parametrize("cut", [3, 4, 7, 12, 40, -1])
+def test_a_request_cut_off_in_the_middle_leaves_nothing(
+    node: Node, topic: str, connection: Connection, cut: int
+) -> None:
+    """OPS-1: the peer dies while it sends."""
+    body = encode_request("produce", 9, **produce_fields(topic, batch(*values("half"))))
+    frame = struct.pack(">i", len(body)) + body
+    with Connection(node.port) as dying:
+        dying.socket.sendall(frame[:cut])
+    assert connection.produce(topic, batch(*values("whole"))).error_code == ErrorCode.none
+    assert read_values(node, topic) == [b"whole"]
+
+
+def test_a_body_that_ends_early_closes_the_connection(node: Node, connection: Connection) -> None:
+    """OPS-1: the frame is whole, but the request in it is not."""
+    body = encode_request("fetch", 12, **fetch_fields([("any", 0, 0)]))
+    with Connection(node.port) as hostile:
+        hostile.send_frame(body[:-10])
+        assert hostile.is_closed_by_peer()
+    assert connection.call("api_versions", 0).api_keys
+
+
+def test_a_request_byte_by_byte_is_served_in_the_end(node: Node, topic: str) -> None:
+    """OPS-1: slow is not wrong, and holds nobody up."""
+    body = encode_request("produce", 9, **produce_fields(topic, batch(*values("slow"))))
+    frame = struct.pack(">i", len(body)) + body
+    with ExitStack() as stack:
+        slow = [stack.enter_context(Connection(node.port)) for _ in range(20)]
+        for position in range(len(frame)):
+            for each in slow:
+                each.socket.sendall(frame[position : position + 1])
+            if position % 50 == 0:
+                produce(node, topic, values("fast"))
+        for each in slow:
+            assert each.receive("produce", 9).responses
+    assert read_values(node, topic).count(b"slow") == 20
+
+
+def test_a_half_closed_connection_is_closed(node: Node, topic: str) -> None:
+    """OPS-1: the peer has nothing more to say; what it asked for is answered, or it is let go."""
+    produce(node, topic, numbered(10))
+    with Connection(node.port) as half:
+        half.send("fetch", 12, **fetch_fields([(topic, 0, 0)], max_wait_ms=500, min_bytes=10**6))
+        half.socket.shutdown(socket.SHUT_WR)
+        while not half.is_closed_by_peer():
+            pass
+    assert len(read_values(node, topic)) == 10
+
+
+def test_a_request_larger_than_allowed_is_not_read(start_node: StartNode) -> None:
+    """OPS-1: socket.request.max.bytes."""
+    node = start_node(socket_request_max_bytes=100_000)
+    topic = create_topic(node)
+    with Connection(node.port) as greedy:
+        greedy.socket.sendall(struct.pack(">i", 100_001) + b"\0" * 1_000)
+        assert greedy.is_closed_by_peer()
+    produce(node, topic, values("small"))
+    assert read_values(node, topic) == [b"small"]
+
+
+def test_noise_on_many_connections_at_once(node: Node, topic: str) -> None:
+    """OPS-1: true requests with single bytes changed, and a client among them."""
+    dice = random.Random(11)
+    requests = [
+        encode_request("fetch", 12, **fetch_fields([(topic, 0, 0)])),
+        encode_request("produce", 9, **produce_fields(topic, batch(*values("noise")))),
+        encode_request("api_versions", 3, client_software_name="x", client_software_version="1"),
+    ]
+    for _ in range(200):
+        changed = bytearray(dice.choice(requests))
+        for _ in range(dice.randint(1, 8)):
+            changed[dice.randrange(8, len(changed))] = dice.randrange(256)
+        with Connection(node.port) as hostile:
+            hostile.send_frame(bytes(changed))
+    produce(node, topic, values("sound"))
+    assert read_values(node, topic)[-1] == b"sound"
+
+
+def split(data: bytes) -> list[bytes]:
+    """The batches of a record set, each from where a broker leaves it untouched."""
+    found = []
+    position = 0
+    while position < len(data):
+        (length,) = struct.unpack_from(">i", data, position + 8)
+        found.append(data[position + UNTOUCHED_FROM : position + 12 + length])
+        position += 12 + length
+    return found
