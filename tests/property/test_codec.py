@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from headrace.protocol.codec import DecodeError, decode, encode, read
 from headrace.protocol.framing import encode_request, read_request_header
+from headrace.protocol.hot_produce import read_produce
 from headrace.protocol.message import Message
 from headrace.protocol.metadata_records import decode_metadata_record, encode_metadata_record
+from headrace.protocol.schemas.produce import ProduceRequest
 from tests.messages import (
     CONTROL_RECORDS,
     METADATA_RECORDS,
@@ -141,6 +143,33 @@ def test_unknown_tagged_fields_are_passed_over(which: tuple[type[Message], int],
     size.append(length)
     tagged = encoded[:-1] + b"\x02" + b"\x63" + size + content + b"\xe4\x00\x00"
     assert decode(message, version, tagged) == made
+
+
+@given(st.sampled_from(ProduceRequest.VERSIONS), seeds, st.data())
+@settings(max_examples=400)
+def test_the_hand_written_produce_reader_takes_what_the_compiled_one_takes(
+    version: int, seed: int, data: st.DataObject
+) -> None:
+    encoded = bytearray(encode(sample(ProduceRequest, version, seed), version))
+    if data.draw(st.booleans()):
+        start = data.draw(st.integers(0, len(encoded)))
+        encoded[start : start + data.draw(st.integers(0, 4))] = data.draw(st.binary(max_size=4))
+    request = decoded(ProduceRequest, version, bytes(encoded))
+    try:
+        view = read_produce(memoryview(encoded), 0, version)
+    except DecodeError:
+        assert request is None
+        return
+    if isinstance(request, ProduceRequest):
+        assert (view.acks, view.timeout_ms) == (request.acks, request.timeout_ms)
+        assert view.transactional_id == request.transactional_id
+        assert view.topics == [
+            (
+                topic.name.encode() if version < 13 else topic.topic_id,
+                [(partition.index, partition.records) for partition in topic.partition_data],
+            )
+            for topic in request.topic_data
+        ]
 
 
 def shortest(message: type[Message], version: int) -> bytes:
