@@ -10,20 +10,18 @@ themselves go from the page cache to the socket.
 """
 
 import logging
-from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from operator import attrgetter
 from os import urandom
+from os.path import dirname
 from struct import Struct
 
 import msgspec
 
 from headrace.errors import KafkaStorageError, OffsetOutOfRange, RecordListTooLarge
-from headrace.protocol.batches import BatchHeader
+from headrace.protocol.batches import CONTROL, LOG_APPEND_TIME, LOG_OVERHEAD, BatchHeader
 from headrace.protocol.uuids import ZERO, Uuid
 from headrace.runtime import files
 from headrace.runtime.files import OpenFile
-from headrace.storage import producer_snapshots
 from headrace.storage.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
@@ -37,18 +35,20 @@ from headrace.storage.producer_replay import (
     load_snapshot,
     marker_of,
     replay_segments,
+    save_snapshot,
     snapshot_path,
 )
 from headrace.storage.producer_state import Origin, ProducerStates, RememberedBatch
 from headrace.storage.resources import Resources
-from headrace.storage.segment import CLEANED, DELETED, RELATIVE_OFFSET_MAX, SWAP, Segment
+from headrace.storage.segment import DELETED, RELATIVE_OFFSET_MAX, Segment
+from headrace.storage.segments import discard, segment_index, swap
+from headrace.storage.timestamps import TimestampOffset, find_latest, find_timestamp
 from headrace.storage.topic_partition import TopicPartition
 from headrace.storage.validation import check_batches, check_replicated
 
 _log = logging.getLogger(__name__)
 
 _OFFSET_AND_EPOCH = Struct(">qii")
-_LOG_OVERHEAD = 12
 _NEVER = (1 << 63) - 1
 _ASK_ALWAYS = -2
 """A roll deadline below any timestamp: the slow check decides at each append."""
@@ -122,7 +122,8 @@ class Log:
         log_end_offset: int = 0,
         recovery_point: int = 0,
         high_watermark: int = 0,
-        snapshots: Sequence[int] = (),
+        snapshots: list[int] | None = None,
+        producers: ProducerStates | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
@@ -142,8 +143,8 @@ class Log:
         self._roll_deadline = _NEVER
         self._segment_since_ms = 0
         self._leader_epochs: LeaderEpochs | None = None
-        self._producers: ProducerStates | None = None
-        self._snapshots = sorted(snapshots)
+        self._producers = producers
+        self._snapshots = snapshots or []
         self._unsynced: set[str] = set()
         self._on_failure: Callable[[OSError], None] | None = None
 
@@ -190,7 +191,7 @@ class Log:
         log._writable = segment
         log._producers = ProducerStates(start_offset)
         log._leader_epochs = LeaderEpochs(f"{directory}/{LEADER_EPOCHS}")
-        log._unsynced.update((directory, f"{directory}/{PARTITION_METADATA}"))
+        log._unsynced.update((dirname(directory), directory, f"{directory}/{PARTITION_METADATA}"))
         return log
 
     def __repr__(self) -> str:
@@ -217,9 +218,12 @@ class Log:
         )
         base_offset = self.log_end_offset
         last_offset = base_offset + header.last_offset_delta
+        producers = None
         if header.producer_id >= 0:
-            duplicate = self._check_producer(records, header, origin)
-            if duplicate is not None:
+            producers = self._producers or self.producers
+            if origin is not Origin.CLIENT:
+                self._check_coordinator(records, header)
+            elif (duplicate := producers.check(header)) is not None:
                 return self._answer_duplicate(duplicate)
         segment = self._writable or self._warm(now_ms)
         size = header.size
@@ -233,7 +237,7 @@ class Log:
             segment = self._roll_if_due(segment, size, max_timestamp, last_offset, now_ms)
         if leader_epoch != self.latest_epoch:
             self.begin_epoch(leader_epoch)
-        _OFFSET_AND_EPOCH.pack_into(records, 0, base_offset, size - _LOG_OVERHEAD, leader_epoch)
+        _OFFSET_AND_EPOCH.pack_into(records, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
         try:
             position = segment.write(records)
         except OSError as error:
@@ -242,12 +246,15 @@ class Log:
         self.log_end_offset = last_offset + 1
         if position == 0:
             self._start_roll_clock(max_timestamp, now_ms)
-        if header.producer_id >= 0:
-            self._note_producer(records, header, base_offset, segment)
+        if producers is not None:
+            if header.attributes & CONTROL:
+                self._note_marker(records, header, base_offset, segment)
+            else:
+                producers.replay(header, base_offset)
         return AppendInfo(
             base_offset,
             last_offset,
-            max_timestamp if header.uses_log_append_time else -1,
+            max_timestamp if header.attributes & LOG_APPEND_TIME else -1,
             self.log_start_offset,
         )
 
@@ -258,6 +265,8 @@ class Log:
         headers = check_replicated(records, self.log_end_offset)
         if not headers:
             return
+        # Before the write: what loads the producers now must not meet these batches already.
+        producers = self._producers or self.producers
         segment = self._writable or self._warm(now_ms)
         max_timestamp = max(header.max_timestamp for header in headers)
         segment = self._roll_if_due(
@@ -278,34 +287,27 @@ class Log:
                 self._assign_epoch(header.leader_epoch, header.base_offset)
             self.log_end_offset = header.next_offset
             if header.producer_id >= 0:
-                batch = records[start : start + header.size]
-                self._note_producer(batch, header, header.base_offset, segment)
+                if header.is_control:
+                    batch = records[start : start + header.size]
+                    self._note_marker(batch, header, header.base_offset, segment)
+                else:
+                    producers.replay(header, header.base_offset)
             start += header.size
 
-    def _check_producer(
-        self, records: memoryview, header: BatchHeader, origin: Origin
-    ) -> RememberedBatch | None:
-        producers = self._producers or self.producers
-        if origin is Origin.CLIENT:
-            return producers.check(header)
-        if header.is_control:
-            marker = marker_of(records)
-            if marker is not None:
-                producers.check_marker(header, marker)
+    def _check_coordinator(self, records: memoryview, header: BatchHeader) -> None:
+        """Coordinators write without sequence numbers, and they end transactions."""
+        marker = marker_of(records) if header.is_control else None
+        if marker is not None:
+            self.producers.check_marker(header, marker)
         else:
-            producers.check_epoch(header)
-        return None
+            self.producers.check_epoch(header)
 
-    def _note_producer(
+    def _note_marker(
         self, batch: memoryview, header: BatchHeader, base_offset: int, segment: Segment
     ) -> None:
-        producers = self._producers or self.producers
-        if not header.is_control:
-            producers.replay(header, base_offset)
-            return
         marker = marker_of(batch)
         if marker is not None:
-            aborted = producers.replay_marker(header, marker, base_offset)
+            aborted = self.producers.replay_marker(header, marker, base_offset)
             if aborted is not None:
                 segment.note_aborted(aborted)
 
@@ -416,10 +418,9 @@ class Log:
         offset = self.log_end_offset
         if offset <= (self._snapshots[-1] if self._snapshots else self.log_start_offset):
             return
-        path = snapshot_path(self.directory, offset)
-        files.write(path, producer_snapshots.encode(self.producers.entries.values()))
-        self._snapshots.append(offset)
-        self._unsynced.add(path)
+        path = save_snapshot(self.directory, self._snapshots, self.producers, offset)
+        if path is not None:
+            self._unsynced.add(path)
 
     # Reading
 
@@ -465,7 +466,7 @@ class Log:
     def _read_sealed(
         self, offset: int, size_max: int, end_offset: int, at_least_one: bool
     ) -> LogSlice:
-        at = self._segment_index(offset)
+        at = segment_index(self.segments, offset)
         segment = self.segments[at]
         position = segment.locate(offset)
         while position >= segment.size and at + 1 < len(self.segments):
@@ -480,21 +481,38 @@ class Log:
         end_position = segment.boundary(position, end_position, size_max, at_least_one=at_least_one)
         return LogSlice(segment.open(), position, end_position - position)
 
-    def _segment_index(self, offset: int) -> int:
-        return bisect_right(self.segments, offset, key=_base_offset) - 1
-
     def segment_for(self, offset: int) -> Segment:
         """The segment that holds an offset, or would."""
-        return self.segments[max(0, self._segment_index(offset))]
+        return self.segments[max(0, segment_index(self.segments, offset))]
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """What a read_committed consumer must skip among these records."""
         found: list[AbortedTransaction] = []
-        for segment in self.segments[max(0, self._segment_index(offset)) :]:
+        for segment in self.segments[max(0, segment_index(self.segments, offset)) :]:
             found.extend(segment.transactions.overlapping(offset, end_offset))
             if segment.transactions.covers(end_offset):
                 break
         return found
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record that is at least as late as a timestamp."""
+        try:
+            return find_timestamp(self.segments, self.log_start_offset, timestamp)
+        except OSError as error:
+            raise self._storage_error(error) from error
+
+    def max_timestamp(self) -> TimestampOffset | None:
+        """The latest record, the first of them if there are several."""
+        try:
+            return find_latest(self.segments)
+        except OSError as error:
+            raise self._storage_error(error) from error
+
+    def earliest(self) -> TimestampOffset:
+        """Where the log starts, and the epoch of what is there."""
+        first = self.leader_epochs.earliest
+        known = first is not None and first.start_offset <= self.log_start_offset
+        return TimestampOffset(-1, self.log_start_offset, first.epoch if first and known else -1)
 
     # What is committed, and what is stable
 
@@ -522,7 +540,7 @@ class Log:
             if states is None:
                 states = ProducerStates(self.log_start_offset)
             if states.end_offset < self.log_end_offset:
-                first = max(0, self._segment_index(states.end_offset))
+                first = max(0, segment_index(self.segments, states.end_offset))
                 replay_segments(states, self.segments[first:], self.log_end_offset)
             states.on_high_watermark(self.high_watermark)
             self._producers = states
@@ -531,7 +549,11 @@ class Log:
     @property
     def leader_epochs(self) -> LeaderEpochs:
         if self._leader_epochs is None:
-            self._leader_epochs = LeaderEpochs.load(f"{self.directory}/{LEADER_EPOCHS}")
+            epochs = LeaderEpochs.load(f"{self.directory}/{LEADER_EPOCHS}")
+            # The file may be ahead of the records or behind the deletions that a crash kept.
+            epochs.truncate_from_end(self.log_end_offset)
+            epochs.truncate_from_start(self.log_start_offset)
+            self._leader_epochs = epochs
         return self._leader_epochs
 
     # Configuration, size
@@ -573,7 +595,7 @@ class Log:
 
     def plan_flush(self) -> FlushPlan:
         """What to sync so that everything appended until now is safe; `run` it in a thread."""
-        first = max(0, self._segment_index(self.recovery_point))
+        first = max(0, segment_index(self.segments, self.recovery_point))
         paths = tuple(sorted(self._unsynced))
         self._unsynced.clear()
         logs = tuple(segment.open() for segment in self.segments[first:])
@@ -614,7 +636,7 @@ class Log:
 
     def _segments_before_start(self) -> list[Segment]:
         """The segments all of whose offsets lie before the start; never the active one."""
-        return self.segments[: max(0, self._segment_index(self.log_start_offset))]
+        return self.segments[: max(0, segment_index(self.segments, self.log_start_offset))]
 
     def delete_segments(self, oldest: Sequence[Segment]) -> None:
         """Drop the oldest segments, for retention and after `delete_records_before`.
@@ -639,8 +661,8 @@ class Log:
     def _discard(self, segments: Sequence[Segment]) -> None:
         delay_ms = self._config.file_delete_delay_ms
         try:
+            discard(segments, delay_ms)
             for segment in segments:
-                segment.delete_later(delay_ms)
                 self._delete_snapshot(segment.base_offset, delay_ms)
         except OSError as error:
             raise self._storage_error(error) from error
@@ -660,7 +682,7 @@ class Log:
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        keep = self._segment_index(offset) + 1
+        keep = segment_index(self.segments, offset) + 1
         dropped = self.segments[keep:]
         del self.segments[keep:]
         self._discard(dropped)
@@ -698,26 +720,14 @@ class Log:
         self._roll_deadline = _NEVER
 
     def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
-        """Put compacted segments, written and synced as `.cleaned`, in the place of old ones.
-
-        Once the first is named `.swap` all of them are complete: a crash from there on ends
-        with the new segments, before with the old (Kafka's protocol, see `recovery`).
-        """
-        at = self.segments.index(old[0])
-        assert list(old) == self.segments[at : at + len(old)], "old segments must be neighbours"
-        assert all(segment.suffix == CLEANED for segment in new)
+        """Put what compaction made of some segments in their place."""
+        delay_ms = self._config.file_delete_delay_ms
+        kept = {segment.base_offset for segment in new}
         try:
-            for segment in reversed(new):
-                segment.change_suffix(SWAP)
-            self.segments[at : at + len(old)] = new
-            kept = {segment.base_offset for segment in new}
-            delay_ms = self._config.file_delete_delay_ms
+            swap(self.segments, old, new, delay_ms)
             for segment in old:
-                segment.delete_later(delay_ms)
                 if segment.base_offset not in kept:
                     self._delete_snapshot(segment.base_offset, delay_ms)
-            for segment in new:
-                segment.change_suffix("")
         except OSError as error:
             raise self._storage_error(error) from error
         self._unsynced.add(self.directory)
@@ -782,6 +792,3 @@ class Log:
     def expire_producers(self, now_ms: int) -> None:
         if self._producers is not None:
             self._producers.expire(now_ms, self._config.producer_id_expiration_ms)
-
-
-_base_offset = attrgetter("base_offset")

@@ -42,6 +42,21 @@ def load_snapshot(directory: str, snapshots: list[int]) -> ProducerStates | None
     return None
 
 
+def save_snapshot(
+    directory: str, snapshots: list[int], states: ProducerStates, offset: int
+) -> str | None:
+    """Write down the producers as of an offset, unless that was done; the path if it was not.
+
+    The file may be synced later: without it, or with a part of it, an older one is used.
+    """
+    if snapshots and snapshots[-1] >= offset:
+        return None
+    path = snapshot_path(directory, offset)
+    files.write(path, producer_snapshots.encode(states.entries.values()))
+    snapshots.append(offset)
+    return path
+
+
 def replay_segments(states: ProducerStates, segments: Iterable[Segment], end_offset: int) -> None:
     """Bring the states up to an offset by the batches between; segments in ascending order."""
     for segment in segments:

@@ -11,7 +11,6 @@ have expired, may start with any sequence number.
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,14 +20,11 @@ from headrace.errors import (
     OutOfOrderSequenceNumber,
     TransactionCoordinatorFenced,
 )
+from headrace.protocol.batches import NO_SEQUENCE, TRANSACTIONAL, BatchHeader
 from headrace.storage.indexes import AbortedTransaction
-
-if TYPE_CHECKING:
-    from headrace.protocol.batches import BatchHeader
 
 NO_EPOCH = -1
 NO_OFFSET = -1
-NO_SEQUENCE = -1
 SEQUENCE_MAX = (1 << 31) - 1
 BATCHES_REMEMBERED = 5
 
@@ -98,13 +94,14 @@ class Producer:
         copy.batches = self.batches.copy()
         return copy
 
-    def check(self, header: "BatchHeader") -> RememberedBatch | None:
+    def check(self, header: BatchHeader) -> RememberedBatch | None:
         """May this batch of a client follow? The earlier batch if it is one sent again."""
         if header.producer_epoch == self.epoch:
             batches = self.batches
             last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
             if header.base_sequence == (last_sequence + 1) & SEQUENCE_MAX:
-                self._check_transaction(header)
+                if self.transaction_first_offset != NO_OFFSET:
+                    self._check_transaction(header)
                 return None
             return self._sent_again(header)
         self.check_epoch(header)
@@ -116,21 +113,21 @@ class Producer:
         self._check_transaction(header)
         return None
 
-    def check_epoch(self, header: "BatchHeader") -> None:
+    def check_epoch(self, header: BatchHeader) -> None:
         if header.producer_epoch < self.epoch:
             raise InvalidProducerEpoch(
                 f"producer {self.id} has epoch {self.epoch} here; a batch of its older epoch "
                 f"{header.producer_epoch} comes from an instance that was replaced"
             )
 
-    def _check_transaction(self, header: "BatchHeader") -> None:
-        if self.transaction_first_offset != NO_OFFSET and not header.is_transactional:
+    def _check_transaction(self, header: BatchHeader) -> None:
+        if self.transaction_first_offset != NO_OFFSET and not header.attributes & TRANSACTIONAL:
             raise InvalidTxnState(
                 f"producer {self.id} writes outside of its open transaction, which began at offset "
                 f"{self.transaction_first_offset}; end the transaction first"
             )
 
-    def _sent_again(self, header: "BatchHeader") -> RememberedBatch:
+    def _sent_again(self, header: BatchHeader) -> RememberedBatch:
         last_sequence = sequence_after(header.base_sequence, header.last_offset_delta)
         for batch in self.batches:
             if batch.last_sequence == last_sequence and (
@@ -142,7 +139,7 @@ class Producer:
             f"but its last one here is {self.last_sequence}: a batch in between is missing"
         )
 
-    def add(self, header: "BatchHeader", last_offset: int) -> None:
+    def add(self, header: BatchHeader, last_offset: int) -> None:
         """Remember a batch of records that was written."""
         if header.producer_epoch != self.epoch:
             self.epoch = header.producer_epoch
@@ -150,18 +147,11 @@ class Producer:
         elif len(self.batches) == BATCHES_REMEMBERED:
             del self.batches[0]
         delta = header.last_offset_delta
-        timestamp = header.max_timestamp
-        self.batches.append(
-            RememberedBatch(
-                (header.base_sequence + delta) & SEQUENCE_MAX
-                if header.base_sequence != NO_SEQUENCE
-                else NO_SEQUENCE,
-                last_offset,
-                delta,
-                timestamp,
-            )
-        )
-        self.last_timestamp = timestamp
+        last_sequence = header.base_sequence
+        if last_sequence != NO_SEQUENCE:  # Batches that coordinators write have none.
+            last_sequence = (last_sequence + delta) & SEQUENCE_MAX
+        self.last_timestamp = timestamp = header.max_timestamp
+        self.batches.append(RememberedBatch(last_sequence, last_offset, delta, timestamp))
 
 
 def sequence_after(sequence: int, count: int) -> int:
@@ -186,7 +176,7 @@ class ProducerStates:
         # First offset -> offset of the marker: ended, but the marker is not committed yet.
         self._ended: dict[int, int] = {}
 
-    def check(self, header: "BatchHeader") -> RememberedBatch | None:
+    def check(self, header: BatchHeader) -> RememberedBatch | None:
         """May this batch of a client be appended? Its earlier self if it was already.
 
         This is on the path of every idempotent batch.
@@ -194,13 +184,13 @@ class ProducerStates:
         producer = self.entries.get(header.producer_id)
         return None if producer is None else producer.check(header)
 
-    def check_epoch(self, header: "BatchHeader") -> None:
+    def check_epoch(self, header: BatchHeader) -> None:
         """What is asked of a batch that a coordinator writes for a producer, without sequence."""
         producer = self.entries.get(header.producer_id)
         if producer is not None:
             producer.check_epoch(header)
 
-    def check_marker(self, header: "BatchHeader", marker: EndMarker) -> None:
+    def check_marker(self, header: BatchHeader, marker: EndMarker) -> None:
         """May the coordinator end the transaction of this producer?"""
         producer = self.entries.get(header.producer_id)
         if producer is None:
@@ -212,18 +202,18 @@ class ProducerStates:
                 f"{marker.coordinator_epoch}, but epoch {producer.coordinator_epoch} wrote here"
             )
 
-    def replay(self, header: "BatchHeader", base_offset: int) -> None:
+    def replay(self, header: BatchHeader, base_offset: int) -> None:
         """Take in a batch of records that is in the log now."""
         producer = self.entries.get(header.producer_id)
         if producer is None:
             producer = self.entries[header.producer_id] = Producer(header.producer_id)
         producer.add(header, base_offset + header.last_offset_delta)
-        if header.is_transactional and producer.transaction_first_offset == NO_OFFSET:
+        if header.attributes & TRANSACTIONAL and producer.transaction_first_offset == NO_OFFSET:
             producer.transaction_first_offset = base_offset
             self._open[base_offset] = producer.id
 
     def replay_marker(
-        self, header: "BatchHeader", marker: EndMarker, offset: int
+        self, header: BatchHeader, marker: EndMarker, offset: int
     ) -> AbortedTransaction | None:
         """Take in the end of a transaction; what must be skipped by readers if it was aborted."""
         producer = self.entries.get(header.producer_id)

@@ -1,12 +1,17 @@
 """Walking over the batches of a segment file by their headers."""
 
 from collections.abc import Iterator
+from struct import Struct
 
 from headrace.errors import CorruptMessage
-from headrace.protocol.batches import HEADER_SIZE, BatchHeader, read_header
+from headrace.protocol.batches import HEADER_SIZE, LOG_OVERHEAD, BatchHeader, read_header
 from headrace.runtime import files
 
 _CHUNK_BYTES = 64 * 1024
+_BATCHES_BYTES = 1 << 20
+_LOOK_BYTES = 8 * 1024
+_SPAN = Struct(">qi11xi")  # Base offset, length and, eleven bytes later, the last offset's delta.
+_unpack_span = _SPAN.unpack_from
 
 
 def headers_in(fd: int, position: int, end_position: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -21,10 +26,87 @@ def headers_in(fd: int, position: int, end_position: int) -> Iterator[tuple[int,
         if position + HEADER_SIZE > chunk_position + len(chunk):
             chunk_position = position
             chunk = files.pread(fd, min(_CHUNK_BYTES, end_position - position), position)
-            if len(chunk) < HEADER_SIZE:
-                raise CorruptMessage(f"{len(chunk)} bytes at position {position} are no batch")
         header = read_header(chunk, position - chunk_position)
         if position + header.size > end_position:
-            raise CorruptMessage(f"the batch at position {position} is cut off")
+            raise CorruptMessage(f"The batch at position {position} is cut off.")
         yield position, header
         position += header.size
+
+
+def batches_in(
+    fd: int, position: int, end_position: int
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """The same with the bytes of each batch, for those who must look at them all."""
+    chunk, start = memoryview(b""), position
+    while position < end_position:
+        chunk, start = _covering(fd, chunk, start, position, HEADER_SIZE, end_position)
+        header = read_header(chunk, position - start)
+        chunk, start = _covering(fd, chunk, start, position, header.size, end_position)
+        yield position, header, chunk[position - start : position - start + header.size]
+        position += header.size
+
+
+def _covering(
+    fd: int, chunk: memoryview, start: int, position: int, size: int, end_position: int
+) -> tuple[memoryview, int]:
+    """A chunk, this one if it will do, that holds some bytes from a position on."""
+    if position + size <= start + len(chunk):
+        return chunk, start
+    wanted = min(max(size, _BATCHES_BYTES), end_position - position)
+    chunk = memoryview(files.pread(fd, wanted, position))
+    if len(chunk) < size:
+        raise CorruptMessage(f"The batch at position {position} is cut off.")
+    return chunk, position
+
+
+def find_offset(fd: int, position: int, end_position: int, offset: int) -> int:
+    """The start of the first batch that ends at or after an offset; the end if none does.
+
+    Every fetch that does not follow another comes through here, so no headers are made.
+    """
+    chunk = b""
+    chunk_position = position
+    while position < end_position:
+        at = position - chunk_position
+        if at + _SPAN.size > len(chunk):
+            chunk_position, at = position, 0
+            chunk = files.pread(fd, min(_LOOK_BYTES, end_position - position), position)
+            _check_room(chunk, position)
+        base_offset, length, last_offset_delta = _unpack_span(chunk, at)
+        if base_offset + last_offset_delta >= offset:
+            return position
+        _check_length(length, position)
+        position += length + LOG_OVERHEAD
+    return end_position
+
+
+def find_boundary(fd: int, position: int, end_position: int, size_max: int) -> tuple[int, int]:
+    """The ends of the first batch and of the last one of those that fit into a size."""
+    first_end = last_end = position
+    chunk = b""
+    chunk_position = start = position
+    while position < end_position:
+        at = position - chunk_position
+        if at + _SPAN.size > len(chunk):
+            chunk_position, at = position, 0
+            chunk = files.pread(fd, min(_LOOK_BYTES, size_max + _SPAN.size), position)
+            _check_room(chunk, position)
+        length = _unpack_span(chunk, at)[1]
+        _check_length(length, position)
+        position += length + LOG_OVERHEAD
+        if first_end == start:
+            first_end = position
+        if position - start > size_max:
+            break
+        last_end = position
+    return first_end, last_end
+
+
+def _check_room(chunk: bytes, position: int) -> None:
+    if len(chunk) < _SPAN.size:
+        raise CorruptMessage(f"There is no room for a batch header at position {position}.")
+
+
+def _check_length(length: int, position: int) -> None:
+    if length + LOG_OVERHEAD < HEADER_SIZE:
+        raise CorruptMessage(f"The batch at position {position} claims {length} bytes.")

@@ -21,7 +21,7 @@ from headrace.storage.indexes import (
     last_time_entry,
 )
 from headrace.storage.resources import Resources
-from headrace.storage.scanning import headers_in
+from headrace.storage.scanning import find_boundary, find_offset, headers_in
 
 _log = logging.getLogger(__name__)
 
@@ -240,10 +240,7 @@ class Segment:
             if self._base_offset_at(end_position) <= offset:
                 return end_position
         start_position = index.positions[at - 1] if at else 0
-        for position, header in headers_in(self.open().fd, start_position, end_position):
-            if header.base_offset + header.last_offset_delta >= offset:
-                return position
-        return end_position
+        return find_offset(self.open().fd, start_position, end_position, offset)
 
     def _base_offset_at(self, position: int) -> int:
         read = files.pread(self.open().fd, _BASE_OFFSET.size, position)
@@ -265,13 +262,8 @@ class Segment:
         known = self.index.last_boundary_before(position + size_max)
         if known > position:
             return known
-        boundary = position
-        for start, header in headers_in(self.open().fd, position, end_position):
-            end = start + header.size
-            if end - position > size_max:
-                return end if at_least_one and start == position else boundary
-            boundary = end
-        return boundary
+        first_end, last_end = find_boundary(self.open().fd, position, end_position, size_max)
+        return max(first_end, last_end) if at_least_one else last_end
 
     def remember(self, offset: int, position: int) -> None:
         """Note where the batch of an offset starts, or will start, for a reader who comes back."""
@@ -382,6 +374,17 @@ class Segment:
 
     def rebuild_indexes(self, batches: Iterable[tuple[int, BatchHeader]]) -> None:
         """Make the indexes that the batches of the file would have left behind, and no others."""
+        self._start_indexes()
+        for position, header in batches:
+            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+
+    def forget_indexes(self) -> None:
+        """Begin all indexes anew, before recovery notes each batch that it has verified."""
+        self._start_indexes()
+        self._transactions = TransactionIndex()
+        files.unlink_if_there(self.path(TRANSACTION_INDEX))
+
+    def _start_indexes(self) -> None:
         self._index = OffsetIndex()
         self._time_index = TimeIndex()
         self._max_timestamp = NO_TIMESTAMP
@@ -389,8 +392,6 @@ class Segment:
         self._cursors = None
         self.bytes_since_entry = 0
         self._indexes_changed = True
-        for position, header in batches:
-            self.note_batch(position, header.size, header.last_offset, header.max_timestamp)
 
     def let_go_of_file(self) -> None:
         self._file = None

@@ -1,0 +1,330 @@
+"""Opening a log that is there: finish what a crash interrupted, trust what was closed cleanly.
+
+After a clean stop nothing is read but names: the checkpoint says where the log ends, and indexes,
+epochs and producers are loaded when they are needed. After a crash every segment beyond the
+recovery point is walked batch by batch, each checksum is verified, and the log ends before the
+first batch that is not whole. Indexes, epochs and producers are then built from what is there.
+
+The rules for files with suffixes are Kafka's: `.deleted` files go; `.cleaned` files are
+compactions that were not finished and go; `.swap` files are finished ones and take the place of
+the segments they cover.
+"""
+
+import logging
+from collections.abc import Iterator
+
+import msgspec
+
+from headrace.errors import CorruptMessage
+from headrace.protocol.batches import BatchHeader, check_crc
+from headrace.protocol.uuids import ZERO, Uuid
+from headrace.runtime import files
+from headrace.storage.checkpoints import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    CorruptCheckpoint,
+    decode_partition_metadata,
+)
+from headrace.storage.config import LogConfig
+from headrace.storage.indexes import CorruptIndex, TransactionIndex
+from headrace.storage.leader_epochs import LeaderEpochs
+from headrace.storage.log import Log
+from headrace.storage.producer_replay import (
+    load_snapshot,
+    replay_batch,
+    replay_segments,
+    save_snapshot,
+    snapshot_path,
+)
+from headrace.storage.producer_state import ProducerStates
+from headrace.storage.resources import Resources
+from headrace.storage.scanning import batches_in, headers_in
+from headrace.storage.segment import (
+    CLEANED,
+    DELETED,
+    INDEX,
+    LOG,
+    SNAPSHOT,
+    SWAP,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    Segment,
+)
+from headrace.storage.segments import discard, segment_index
+from headrace.storage.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+_OFFSET_DIGITS = 20
+_NEVER = 1 << 63
+_KRAFT_SNAPSHOT = ".checkpoint"  # Part of the metadata log's directory, and none of our business.
+
+
+def load_log(
+    topic_partition: TopicPartition,
+    directory: str,
+    config: LogConfig,
+    resources: Resources | None = None,
+    *,
+    clean: bool,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    high_watermark: int = 0,
+) -> Log:
+    """Open the log in a directory; the offsets are what the checkpoints say of it."""
+    resources = resources or Resources()
+    content = _settled_content(directory)
+    segments = _segments(directory, content, config, resources)
+    snapshots = _snapshots(directory, content, segments)
+    if not segments:
+        segments.append(_new_segment(directory, log_start_offset, config, resources))
+    log_start_offset = max(log_start_offset, segments[0].base_offset)
+    if clean and _can_trust(directory, content):
+        end_offset = _clean_end_offset(segments[-1], recovery_point, snapshots)
+        recovered = Recovered(end_offset, end_offset)
+    else:
+        recovered = recover(directory, segments, snapshots, recovery_point)
+    if recovered.end_offset < log_start_offset:
+        _log.warning("%s ends before its start %d: it begins anew", directory, log_start_offset)
+        discard(segments, 0)
+        segments[:] = [_new_segment(directory, log_start_offset, config, resources)]
+        recovered = Recovered(log_start_offset, log_start_offset)
+    return Log(
+        topic_partition,
+        directory,
+        config,
+        segments,
+        resources,
+        topic_id=_topic_id(directory, content),
+        log_start_offset=log_start_offset,
+        log_end_offset=recovered.end_offset,
+        recovery_point=recovered.recovery_point,
+        high_watermark=max(min(high_watermark, recovered.end_offset), log_start_offset),
+        snapshots=snapshots,
+        producers=recovered.producers,
+    )
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """Where a log ends, and what was learnt on the way there."""
+
+    end_offset: int
+    recovery_point: int
+    producers: ProducerStates | None = None
+
+
+def recover(
+    directory: str, segments: list[Segment], snapshots: list[int], recovery_point: int
+) -> Recovered:
+    """Walk every segment beyond the recovery point and cut the log before what is not whole.
+
+    `segments` and `snapshots` are changed to what is left of them.
+    """
+    first = max(0, segment_index(segments, recovery_point))
+    next_offset = segments[first].base_offset
+    states = _producers_at(directory, segments[:first], snapshots, next_offset)
+    epochs = LeaderEpochs.load(f"{directory}/{LEADER_EPOCHS}")
+    for at in range(first, len(segments)):
+        segment = segments[at]
+        next_offset = max(next_offset, segment.base_offset)
+        if at > first:
+            save_snapshot(directory, snapshots, states, segment.base_offset)
+        size = segment.size
+        next_offset = _recover_segment(segment, states, epochs, next_offset)
+        if segment.size < size:
+            _log.warning(
+                "%s is cut to its first %d of %d bytes: no whole batch follows",
+                segment.path(LOG),
+                segment.size,
+                size,
+            )
+            segment.truncate_file(segment.size)
+            discard(segments[at + 1 :], 0)
+            del segments[at + 1 :]
+            break
+        if at + 1 < len(segments):
+            segment.seal()
+    states.end_offset = next_offset
+    return Recovered(next_offset, min(recovery_point, next_offset), states)
+
+
+def _recover_segment(
+    segment: Segment, states: ProducerStates, epochs: LeaderEpochs, next_offset: int
+) -> int:
+    """Rebuild what a segment's batches tell; its size is that of the whole ones afterwards."""
+    segment.forget_indexes()
+    whole_size = 0
+    for position, header in _verified_batches(segment, next_offset):
+        segment.note_batch(position, header.size, header.last_offset, header.max_timestamp)
+        if header.leader_epoch > epochs.latest_epoch:
+            epochs.assign(header.leader_epoch, header.base_offset)
+        replay_batch(states, segment, position, header)
+        next_offset = header.next_offset
+        whole_size = position + header.size
+    segment.size = whole_size
+    return next_offset
+
+
+def _verified_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+    """The batches of a segment up to the first that is torn, damaged or out of order."""
+    try:
+        for position, header, batch in batches_in(segment.open().fd, 0, segment.size):
+            check_crc(batch, 0, header.size)
+            if header.base_offset < next_offset or header.last_offset_delta < 0:
+                raise CorruptMessage(
+                    f"The batch at position {position} has the offsets {header.base_offset} to "
+                    f"{header.last_offset}, which cannot follow {next_offset - 1}."
+                )
+            yield position, header
+            next_offset = header.next_offset
+    except CorruptMessage as error:
+        _log.warning("%s: %s", segment.path(LOG), error)
+
+
+def _producers_at(
+    directory: str, segments: list[Segment], snapshots: list[int], offset: int
+) -> ProducerStates:
+    """The producers as of an offset, from a snapshot before it and the segments between."""
+    for snapshot in [taken for taken in snapshots if taken > offset]:
+        files.unlink_if_there(snapshot_path(directory, snapshot))
+        snapshots.remove(snapshot)
+    start_offset = segments[0].base_offset if segments else offset
+    states = load_snapshot(directory, snapshots) or ProducerStates(start_offset)
+    first = max(0, segment_index(segments, states.end_offset))
+    replay_segments(states, segments[first:], offset)
+    return states
+
+
+# What is in the directory
+
+
+def _settled_content(directory: str) -> dict[str, int]:
+    """Names of the files with the sizes of the logs, after an interrupted change was finished."""
+    content = dict(files.sized_files(directory))
+    aside = [name for name in content if name.endswith((DELETED, CLEANED, SWAP))]
+    if not any(_KRAFT_SNAPSHOT not in name for name in aside):
+        return content
+    for name in aside:
+        if name.endswith(DELETED) and _KRAFT_SNAPSHOT not in name:
+            files.unlink_if_there(f"{directory}/{name}")
+    _finish_compaction(directory, aside)
+    return dict(files.sized_files(directory))
+
+
+def _finish_compaction(directory: str, aside: list[str]) -> None:
+    """Give up compacted segments that are not all complete, put complete ones into place."""
+    cleaned = [name for name in aside if name.endswith(CLEANED)]
+    swapped = [name for name in aside if name.endswith(SWAP)]
+    given_up_from = min(map(_offset_of, cleaned), default=_NEVER)
+    given_up = [name for name in swapped if _offset_of(name) >= given_up_from]
+    for name in (*given_up, *cleaned):
+        files.unlink_if_there(f"{directory}/{name}")
+    kept = [name for name in swapped if _offset_of(name) < given_up_from]
+    logs = [name for name in kept if name.endswith(LOG + SWAP)]
+    if logs:
+        start = min(map(_offset_of, logs))
+        end = max(_end_offset_of(directory, name) for name in logs)
+        for name in files.names(directory):
+            is_segment = name.endswith((LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX))
+            if is_segment and start <= _offset_of(name) < end:
+                files.unlink(f"{directory}/{name}")
+    for name in kept:
+        files.replace(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP)}")
+
+
+def _end_offset_of(directory: str, name: str) -> int:
+    """The offset after the last record of a `.swap` log."""
+    path = f"{directory}/{name}"
+    file = files.open_existing(path)
+    next_offset = _offset_of(name)
+    for _, header in headers_in(file.fd, 0, files.file_size(path)):
+        next_offset = header.next_offset
+    return next_offset
+
+
+def _segments(
+    directory: str, content: dict[str, int], config: LogConfig, resources: Resources
+) -> list[Segment]:
+    """The segments whose logs are there, in order; indexes without a log are removed."""
+    for name in content:
+        stem, extension = name[:_OFFSET_DIGITS], name[_OFFSET_DIGITS:]
+        if extension in (INDEX, TIME_INDEX, TRANSACTION_INDEX) and stem + LOG not in content:
+            _log.warning("Removing %s/%s, since its log is not there", directory, name)
+            files.unlink_if_there(f"{directory}/{name}")
+    return [
+        Segment(
+            directory,
+            offset,
+            content[f"{offset:020d}{LOG}"],
+            resources,
+            index_interval_bytes=config.index_interval_bytes,
+            index_bytes_max=config.segment_index_bytes,
+        )
+        for offset in sorted(_offset_of(name) for name in content if name.endswith(LOG))
+    ]
+
+
+def _snapshots(directory: str, content: dict[str, int], segments: list[Segment]) -> list[int]:
+    """Offsets of the producer snapshots; old ones that belong to no segment are removed."""
+    snapshots = sorted(_offset_of(name) for name in content if name.endswith(SNAPSHOT))
+    if len(snapshots) < 2:
+        return snapshots
+    base_offsets = {segment.base_offset for segment in segments}
+    kept = [taken for taken in snapshots if taken in base_offsets or taken == snapshots[-1]]
+    for taken in snapshots:
+        if taken not in kept:
+            files.unlink_if_there(snapshot_path(directory, taken))
+    return kept
+
+
+def _topic_id(directory: str, content: dict[str, int]) -> Uuid:
+    """The topic that the directory says it belongs to; zero if it does not say."""
+    if PARTITION_METADATA not in content:
+        return ZERO
+    path = f"{directory}/{PARTITION_METADATA}"
+    try:
+        return decode_partition_metadata(files.read(path))
+    except CorruptCheckpoint as error:
+        _log.error("%s cannot be read: %s", path, error)
+        return ZERO
+
+
+def _can_trust(directory: str, content: dict[str, int]) -> bool:
+    """Whether the indexes that cannot be built from one segment alone are in order."""
+    try:
+        for name in content:
+            if name.endswith(TRANSACTION_INDEX):
+                TransactionIndex.from_bytes(files.read(f"{directory}/{name}"))
+    except CorruptIndex as error:
+        _log.warning("%s is recovered, since a transaction index is damaged: %s", directory, error)
+        return False
+    return True
+
+
+def _clean_end_offset(active: Segment, recovery_point: int, snapshots: list[int]) -> int:
+    """The end of a log that was closed cleanly, without a look at the file if possible.
+
+    A clean stop leaves a recovery point and a producer snapshot at the end of each log. Where
+    the two agree, they are right; otherwise the last batches are looked up.
+    """
+    if active.size == 0:
+        return active.base_offset
+    if snapshots and snapshots[-1] == recovery_point and recovery_point > active.base_offset:
+        return recovery_point
+    return active.next_offset()
+
+
+def _new_segment(
+    directory: str, base_offset: int, config: LogConfig, resources: Resources
+) -> Segment:
+    return Segment.create(
+        directory,
+        base_offset,
+        resources,
+        index_interval_bytes=config.index_interval_bytes,
+        index_bytes_max=config.segment_index_bytes,
+    )
+
+
+def _offset_of(name: str) -> int:
+    return int(name[:_OFFSET_DIGITS])
