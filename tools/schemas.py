@@ -117,7 +117,8 @@ def main(directory: Path) -> None:
     control = [definitions[name] for name in CONTROL_RECORDS]
     title = "The values of control records, which the broker and the quorum write themselves."
     write(schemas / "records" / "control.py", Module(title, control).source())
-    subprocess.run([sys.executable, "-m", "ruff", "format", "-q", PROTOCOL], check=True)
+    formatted = [schemas, PROTOCOL / "api_keys.py"]
+    subprocess.run([sys.executable, "-m", "ruff", "format", "-q", *formatted], check=True)
 
 
 def read_definitions(directory: Path) -> dict[str, Definition]:
