@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from headrace.controller.config_rules import SettingsRules
 from headrace.metadata.image import ResourceType
 from headrace.settings.describe import BrokerLayers
 
@@ -16,3 +17,8 @@ def layers_of(broker: "Broker") -> BrokerLayers:
         dynamic_default=image.configs_of(ResourceType.BROKER, ""),
         dynamic=image.configs_of(ResourceType.BROKER, str(broker.node_id)),
     )
+
+
+def rules_of(broker: "Broker") -> SettingsRules:
+    """What may be set, judged by the settings as they are at this moment."""
+    return SettingsRules(layers_of(broker).settings)

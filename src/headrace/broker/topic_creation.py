@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from headrace.broker.config_layers import rules_of
 from headrace.broker.topology import INTERNAL_TOPICS
 from headrace.controller.topics import create_topics
 from headrace.errors import KafkaError, TopicAlreadyExists
@@ -32,10 +33,10 @@ async def create_missing(broker: "Broker", names: Iterable[str]) -> None:
     ]
     if not wanted:
         return
-    controller = broker.controller
+    controller, rules = broker.controller, rules_of(broker)
     try:
         results = await controller.submit(
-            lambda image: create_topics(image, wanted, controller.defaults, controller.rules)
+            lambda image: create_topics(image, wanted, controller.defaults, rules)
         )
     except KafkaError as error:
         log.warning("topics that a client asked for were not created: %s", error)

@@ -6,6 +6,7 @@ do not know of each other undo each other's work. IncrementalAlterConfigs is the
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.config_changes import sort_out
+from headrace.broker.config_layers import rules_of
 from headrace.controller import configs
 from headrace.errors import InvalidRequest, KafkaError
 from headrace.protocol.api_keys import ApiKey
@@ -28,10 +29,10 @@ async def alter_configs(request: AlterConfigsRequest, call: Call) -> AlterConfig
     for place in asked.loggers:
         errors[place] = InvalidRequest("the levels of loggers are altered incrementally only")
     if asked.stored:
-        controller, stored = call.broker.controller, list(asked.stored.values())
-        results = await controller.submit(
+        stored, rules = list(asked.stored.values()), rules_of(call.broker)
+        results = await call.broker.controller.submit(
             lambda image: configs.alter_configs(
-                image, stored, controller.rules, validate_only=request.validate_only
+                image, stored, rules, validate_only=request.validate_only
             )
         )
         errors |= dict(zip(asked.stored, (result.error for result in results), strict=True))

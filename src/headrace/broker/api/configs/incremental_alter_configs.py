@@ -7,6 +7,7 @@ not stored.
 from headrace.broker import loggers
 from headrace.broker.api.registry import Call, api
 from headrace.broker.config_changes import sort_out
+from headrace.broker.config_layers import rules_of
 from headrace.controller import configs
 from headrace.controller.configs import Operation
 from headrace.errors import InvalidRequest, KafkaError
@@ -35,10 +36,10 @@ async def incremental_alter_configs(
     for place, resource in asked.loggers.items():
         errors[place] = _alter_loggers(resource, validate_only=request.validate_only)
     if asked.stored:
-        controller, stored = call.broker.controller, list(asked.stored.values())
-        results = await controller.submit(
+        stored, rules = list(asked.stored.values()), rules_of(call.broker)
+        results = await call.broker.controller.submit(
             lambda image: configs.incremental_alter_configs(
-                image, stored, controller.rules, validate_only=request.validate_only
+                image, stored, rules, validate_only=request.validate_only
             )
         )
         errors |= dict(zip(asked.stored, (result.error for result in results), strict=True))

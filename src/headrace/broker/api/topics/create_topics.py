@@ -4,7 +4,7 @@ v5 tells the configs that the new topic has (KIP-525), v7 its id.
 """
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.config_layers import layers_of
+from headrace.broker.config_layers import layers_of, rules_of
 from headrace.broker.deadlines import check_deadline
 from headrace.controller import topics
 from headrace.controller.topics import TopicResult
@@ -27,13 +27,13 @@ def _refuse(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResp
 @api(ApiKey.CREATE_TOPICS, versions=range(2, 8), refuse=_refuse)
 async def create_topics(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
     check_deadline(request.timeout_ms)
-    controller = call.broker.controller
+    controller, rules = call.broker.controller, rules_of(call.broker)
     results = await controller.submit(
         lambda image: topics.create_topics(
             image,
             request.topics,
             controller.defaults,
-            controller.rules,
+            rules,
             validate_only=request.validate_only,
         )
     )

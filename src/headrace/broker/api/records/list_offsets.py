@@ -1,0 +1,133 @@
+"""ListOffsets v1-11: which offset a partition has at a time, at its start or at its end.
+
+Negative timestamps stand for places, each known from some version on: -1 the end and -2 the start,
+-3 the latest timestamp (v7, KIP-734), -4 the start on local disk (v8), -5 the last tiered offset
+(v9) and -6 the first one waiting for the remote tier (v11). Nothing is tiered here.
+"""
+
+from collections import Counter
+
+from headrace.broker.api.registry import Call, api
+from headrace.broker.partitions import Partition
+from headrace.errors import InvalidRequest, KafkaError, UnsupportedVersion
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from headrace.storage.log import Log
+from headrace.storage.timestamps import TimestampOffset, find_latest, find_timestamp
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
+_KNOWN_FROM = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING: 11,
+}
+_CONSUMER = -1
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
+_NO_TIMESTAMP = -1
+
+
+def _refuse(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_failed(one, error) for one in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@api(ApiKey.LIST_OFFSETS, versions=range(1, 12), refuse=_refuse)
+def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
+    if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
+        raise InvalidRequest(f"there is no isolation level {request.isolation_level}")
+    asked = Counter(
+        (topic.name, one.partition_index) for topic in request.topics for one in topic.partitions
+    )
+    topics: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    for topic in request.topics:
+        for one in topic.partitions:
+            if asked[topic.name, one.partition_index] > 1:
+                found = _failed(one, InvalidRequest("a partition is named more than once"))
+            else:
+                found = _find(topic.name, one, request, call)
+            topics.setdefault(topic.name, {})[one.partition_index] = found
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name=name, partitions=list(partitions.values()))
+            for name, partitions in topics.items()
+        ]
+    )
+
+
+def _find(
+    topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest, call: Call
+) -> ListOffsetsPartitionResponse:
+    try:
+        if asked.timestamp < 0 and call.version < _KNOWN_FROM.get(asked.timestamp, 1 << 15):
+            raise UnsupportedVersion(
+                f"timestamp {asked.timestamp} means nothing in v{call.version}"
+            )
+        partition = call.broker.partitions.find(topic, asked.partition_index)
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        log = partition.online_log()
+        found = _look_up(partition, log, asked.timestamp, _end_offset(request, log))
+    except KafkaError as error:
+        return _failed(asked, error)
+    if found is None:
+        return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch if call.version >= 4 else -1,
+    )
+
+
+def _end_offset(request: ListOffsetsRequest, log: Log) -> int:
+    """Up to where the client can read; replicas see everything."""
+    if request.replica_id != _CONSUMER:
+        return log.log_end_offset
+    if request.isolation_level == _READ_COMMITTED:
+        return log.last_stable_offset
+    return log.high_watermark
+
+
+def _look_up(
+    partition: Partition, log: Log, timestamp: int, end_offset: int
+) -> TimestampOffset | None:
+    match timestamp:
+        case -1:
+            return TimestampOffset(_NO_TIMESTAMP, end_offset, partition.leader_epoch)
+        case -2 | -4:
+            return TimestampOffset(_NO_TIMESTAMP, log.log_start_offset, _first_epoch(log))
+        case -3:
+            found = find_latest(log.segments)
+        case -5 | -6:
+            return None
+        case _:
+            found = find_timestamp(log.segments, log.log_start_offset, timestamp)
+    return found if found is not None and found.offset < end_offset else None
+
+
+def _first_epoch(log: Log) -> int:
+    """The epoch of the first record, if the log still knows it."""
+    earliest = log.leader_epochs.earliest
+    known = earliest is not None and earliest.start_offset <= log.log_start_offset
+    return earliest.epoch if earliest is not None and known else -1
+
+
+def _failed(asked: ListOffsetsPartition, error: KafkaError) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, error_code=error.code
+    )

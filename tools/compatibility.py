@@ -1,0 +1,127 @@
+"""Writes `docs/compatibility.md`: what we speak of Kafka's protocol, and what we do not yet.
+
+The list comes from the broker's own table of APIs and from the first sentence of each handler,
+so it says what the code does. What Kafka speaks is what a stock Kafka 4.3 broker advertises.
+"""
+
+import argparse
+import ast
+import sys
+from pathlib import Path
+
+from headrace.broker.api.registry import APIS, Entry
+from headrace.protocol.api_keys import ApiKey
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "compatibility.md"
+HANDLERS = ROOT / "src" / "headrace" / "broker" / "api"
+
+# As answered by ApiVersions of Apache Kafka 4.3.1, stock settings: the lowest and highest version.
+KAFKA = {
+    0: (0, 13), 1: (4, 18), 2: (1, 11), 3: (0, 13), 8: (2, 10), 9: (1, 10), 10: (0, 6),
+    11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6), 16: (0, 5), 17: (0, 1),
+    18: (0, 4), 19: (2, 7), 20: (1, 6), 21: (0, 2), 22: (0, 5), 23: (2, 4), 24: (0, 5),
+    25: (0, 4), 26: (0, 5), 27: (1, 2), 28: (0, 5), 29: (1, 3), 30: (1, 3), 31: (1, 3),
+    32: (1, 4), 33: (0, 2), 34: (1, 2), 35: (1, 5), 36: (0, 2), 37: (0, 3), 38: (1, 3),
+    39: (1, 2), 40: (1, 2), 41: (1, 3), 42: (0, 2), 43: (0, 2), 44: (0, 1), 45: (0, 1),
+    46: (0, 0), 47: (0, 0), 48: (0, 1), 49: (0, 1), 50: (0, 0), 51: (0, 0), 55: (0, 2),
+    57: (0, 2), 60: (0, 2), 61: (0, 0), 64: (0, 0), 65: (0, 0), 66: (0, 2), 68: (0, 1),
+    69: (0, 1), 74: (0, 1), 75: (0, 0), 76: (1, 1), 77: (1, 1), 78: (1, 2), 79: (1, 2),
+    80: (0, 1), 81: (0, 0), 83: (0, 0), 84: (0, 0), 85: (0, 1), 86: (0, 0), 87: (0, 1),
+    88: (0, 0), 89: (0, 0), 90: (0, 1), 91: (0, 0), 92: (0, 0),
+}  # fmt: skip
+
+# Kafka serves these only where a plugin receives what clients push.
+ONLY_WITH_A_PLUGIN = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
+
+LIMITS = (
+    "FindCoordinator and InitProducerId with a transactional id answer COORDINATOR_NOT_AVAILABLE: "
+    "groups and transactions have no coordinator yet. Consumers that assign partitions themselves "
+    "and idempotent producers work.",
+    "Listeners speak PLAINTEXT only; there are no ACLs, so every client may do everything, and no "
+    "quotas.",
+    "One node is the whole cluster: replication factors above 1, reassignment and joining a "
+    "cluster are refused or not there.",
+    "Configs of groups and tiered storage are refused. A broker config that Kafka can change live "
+    "and Headrace reads only at the start is read-only here.",
+    "UnregisterBroker refuses this node itself.",
+    "Texts of error messages are our own; codes are Kafka's.",
+)
+
+HEAD = """\
+# Compatibility
+
+Written by `make docs` from the broker's table of APIs; do not edit.
+
+Headrace speaks {served} of the {all} APIs that a Kafka 4.3 broker advertises to clients, each in
+the same versions{exceptions}. What is not in the first table is not advertised, so clients
+know before they ask.
+"""
+
+
+def main() -> int:
+    """Write the page, or with --check say whether it is out of date."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
+    page = render()
+    if parser.parse_args().check:
+        return 0 if PAGE.exists() and PAGE.read_text() == page else 1
+    PAGE.write_text(page)
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+    return 0
+
+
+def render() -> str:
+    """The whole page."""
+    served = [APIS[key] for key in sorted(APIS)]
+    missing = sorted(KAFKA.keys() - APIS.keys())
+    both = [row for row in served if int(row.key) in KAFKA]
+    narrower = [row for row in both if row.advertised != KAFKA[int(row.key)]]
+    exceptions = " but " + ", ".join(name(row.key) for row in narrower) if narrower else ""
+    parts = [
+        HEAD.format(served=len(both), all=len(KAFKA), exceptions=exceptions),
+        "## Served\n",
+        table(["key", "API", "versions", "what for"], [served_row(row) for row in served]),
+        "## Limits of what is served\n",
+        "\n".join(f"- {limit}" for limit in LIMITS) + "\n",
+        "## Not yet\n",
+        table(["key", "API", "Kafka's versions"], [missing_row(key) for key in missing]),
+    ]
+    return "\n".join(parts)
+
+
+def served_row(entry: Entry) -> list[str]:
+    remark = " Kafka serves it only with a plugin." if entry.key in ONLY_WITH_A_PLUGIN else ""
+    what = purpose(entry) + remark
+    return [str(int(entry.key)), name(entry.key), versions(entry.advertised), what]
+
+
+def missing_row(key: int) -> list[str]:
+    return [str(key), name(ApiKey(key)), versions(KAFKA[key])]
+
+
+def purpose(entry: Entry) -> str:
+    """The first sentence of the handler's module, without the API's name and versions."""
+    module = entry.target.partition(":")[0].replace(".", "/")
+    docstring = ast.get_docstring(ast.parse((HANDLERS / f"{module}.py").read_text())) or ""
+    sentence = docstring.partition("\n\n")[0].replace("\n", " ").partition(": ")[2]
+    return sentence[:1].upper() + sentence[1:]
+
+
+def name(key: ApiKey) -> str:
+    """An API's name as Kafka writes it."""
+    return "".join(word.capitalize() for word in key.name.split("_"))
+
+
+def versions(bounds: tuple[int, int]) -> str:
+    first, last = bounds
+    return str(first) if first == last else f"{first}-{last}"
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
