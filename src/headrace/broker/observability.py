@@ -56,7 +56,9 @@ class Observability:
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Open the port; returns the address, for port 0 takes any that is free."""
-        self._server = await asyncio.start_server(self._accept, host, port, limit=_REQUEST_BYTES_MAX)
+        self._server = await asyncio.start_server(
+            self._accept, host, port, limit=_REQUEST_BYTES_MAX
+        )
         bound = self._server.sockets[0].getsockname()
         return bound[0], bound[1]
 

@@ -1,0 +1,103 @@
+"""`headrace doctor`: look at the machine, and at a cluster if one is named, before it hurts."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import click
+
+from headrace.cli.doctor_checks import (
+    ClusterFacts,
+    Finding,
+    TopicFacts,
+    Verdict,
+    examine,
+    examine_cluster,
+    has_failed,
+)
+from headrace.cli.options import admin, json_option
+from headrace.cli.output import print_json, print_line, print_table
+from headrace.errors import HeadraceError
+
+_DEFAULT_DATA = "headrace-data"
+
+
+@click.command("doctor", short_help="Check this machine before it hurts.")
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="DIR",
+    help="A log directory to look at; may be repeated.",
+)
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A server.properties whose log.dirs to look at.",
+)
+@click.option("--bootstrap", "-b", metavar="HOST:PORT,...", help="A running cluster to look at.")
+@json_option
+def command(data: tuple[str, ...], config: str | None, bootstrap: str | None, as_json: bool) -> int:
+    """Check this machine before it hurts: limits, disks, clock; and say what to change.
+
+    Exits with 1 when something will lose data or stop a broker.
+    """
+    from headrace.runtime.machine import probe_machine
+
+    findings = examine(probe_machine(_directories(data, config)))
+    if bootstrap is not None:
+        findings += _cluster_findings(bootstrap)
+    if as_json:
+        print_json(findings)
+    else:
+        _print(findings)
+    return int(has_failed(findings))
+
+
+def _directories(data: tuple[str, ...], config: str | None) -> Sequence[str]:
+    if config is not None:
+        from headrace.settings import properties
+        from headrace.settings.broker import load
+
+        with open(config, encoding="utf-8") as file:
+            settings, _ = load(properties.parse(file.read()))
+        return data + settings.directories
+    return data or (_DEFAULT_DATA,)
+
+
+def _cluster_findings(bootstrap: str) -> list[Finding]:
+    try:
+        return examine_cluster(_cluster_facts(bootstrap))
+    except (HeadraceError, OSError) as error:
+        advice = "start it, or name another with --bootstrap"
+        return [Finding("cluster", Verdict.FAIL, f"cannot be asked: {error}", advice)]
+
+
+def _cluster_facts(bootstrap: str) -> ClusterFacts:
+    with admin(bootstrap, None, 10.0) as client:
+        topics = client.topics.all()
+        directories = client.nodes.log_directories()
+    sizes: Counter[str] = Counter()
+    for directory in directories:
+        for replica in directory.replicas:
+            sizes[replica.topic] += replica.size_bytes
+    return ClusterFacts(
+        brokers=len({directory.broker for directory in directories}),
+        topics=tuple(
+            TopicFacts(topic.name, len(topic.partitions), sizes[topic.name]) for topic in topics
+        ),
+        offline_directories=tuple(
+            f"{directory.path} of broker {directory.broker}"
+            for directory in directories
+            if directory.error is not None
+        ),
+    )
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    print_table(
+        ("check", "", "found"),
+        [(finding.check, str(finding.verdict), finding.found) for finding in findings],
+    )
+    to_do = [finding for finding in findings if finding.verdict is not Verdict.OK]
+    print_line("" if to_do else "\nNothing to change.")
+    for finding in to_do:
+        print_line(f"{finding.verdict}: {finding.check}: {finding.advice}")

@@ -1,0 +1,164 @@
+"""What this machine is like, as plain facts: limits, file systems, memory, clocks.
+
+Reads and never judges; `cli/doctor_checks.py` judges. What this system does not tell is None.
+"""
+
+import os
+import platform
+import resource
+import sys
+import time
+from collections.abc import Iterable
+
+import msgspec
+
+_CLOCK_UNSYNCHRONIZED = 5  # What adjtimex returns while nothing disciplines the clock.
+_TIMEX_BYTES = 512  # Larger than the kernel's structure on any platform.
+
+
+class DirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The place where a log directory is, or would be made."""
+
+    path: str
+    exists: bool
+    is_writable: bool
+    file_system: str | None
+    is_read_only: bool
+    device: int
+    total_bytes: int
+    free_bytes: int
+    total_inodes: int
+    free_inodes: int
+
+
+class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that checks may look at."""
+
+    python: tuple[int, int, int]
+    writes_bytecode: bool
+    system: str
+    cpu_count: int
+    open_files_soft: int
+    open_files_hard: int
+    receive_buffer_max: int | None
+    send_buffer_max: int | None
+    listen_backlog_max: int | None
+    memory_bytes: int | None
+    memory_available_bytes: int | None
+    swap_bytes: int | None
+    swappiness: int | None
+    now_ms: int
+    clock_is_synchronized: bool | None
+    clock_jump_ms: float
+    directories: tuple[DirectoryFacts, ...]
+
+
+def probe_machine(directories: Iterable[str]) -> MachineFacts:
+    """Look at everything once; takes about a tenth of a second, for the clocks."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    memory = _memory(_read("/proc/meminfo"))
+    mounts = _read("/proc/self/mounts")
+    return MachineFacts(
+        python=sys.version_info[:3],
+        writes_bytecode=not sys.dont_write_bytecode,
+        system=f"{platform.system()} {platform.release()}",
+        cpu_count=os.cpu_count() or 1,
+        open_files_soft=_limit(soft),
+        open_files_hard=_limit(hard),
+        receive_buffer_max=_number("/proc/sys/net/core/rmem_max"),
+        send_buffer_max=_number("/proc/sys/net/core/wmem_max"),
+        listen_backlog_max=_number("/proc/sys/net/core/somaxconn"),
+        memory_bytes=memory.get("MemTotal"),
+        memory_available_bytes=memory.get("MemAvailable"),
+        swap_bytes=memory.get("SwapTotal"),
+        swappiness=_number("/proc/sys/vm/swappiness"),
+        now_ms=time.time_ns() // 1_000_000,
+        clock_is_synchronized=_clock_is_synchronized(),
+        clock_jump_ms=_clock_jump_ms(),
+        directories=tuple(probe_directory(path, mounts) for path in directories),
+    )
+
+
+def probe_directory(path: str, mounts: str) -> DirectoryFacts:
+    """The facts of a directory, or of the nearest parent that is there."""
+    place = os.path.realpath(path)
+    exists = os.path.isdir(place)
+    while not os.path.isdir(place):
+        place = os.path.dirname(place)
+    space = os.statvfs(place)
+    return DirectoryFacts(
+        path=path,
+        exists=exists,
+        is_writable=os.access(place, os.W_OK | os.X_OK),
+        file_system=file_system_of(place, mounts),
+        is_read_only=bool(space.f_flag & os.ST_RDONLY),
+        device=os.stat(place).st_dev,
+        total_bytes=space.f_blocks * space.f_frsize,
+        free_bytes=space.f_bavail * space.f_frsize,
+        total_inodes=space.f_files,
+        free_inodes=space.f_favail,
+    )
+
+
+def file_system_of(path: str, mounts: str) -> str | None:
+    """The kind of the file system that holds a path, by the longest mount point above it.
+
+    Of two mounts on one point the later lies on top.
+    """
+    best, kind = -1, None
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = fields[1].encode().decode("unicode_escape")  # A blank is written as \040.
+        prefix = point.rstrip("/") + "/"
+        if (path + "/").startswith(prefix) and len(prefix) >= best:
+            best, kind = len(prefix), fields[2]
+    return kind
+
+
+def _memory(text: str) -> dict[str, int]:
+    """`MemTotal:  16374820 kB` and its like, in bytes."""
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        parts = value.split()
+        if parts and parts[0].isdecimal():
+            found[name] = int(parts[0]) * (1024 if parts[-1] == "kB" else 1)
+    return found
+
+
+def _clock_is_synchronized() -> bool | None:
+    """Ask the kernel, which knows whoever disciplines the clock: chrony, ntpd or systemd."""
+    import ctypes
+
+    try:
+        adjtimex = ctypes.CDLL(None).adjtimex
+    except (OSError, AttributeError):
+        return None
+    state = adjtimex(ctypes.create_string_buffer(_TIMEX_BYTES))
+    return None if state < 0 else state != _CLOCK_UNSYNCHRONIZED
+
+
+def _clock_jump_ms() -> float:
+    """How far the time of day and the passing time drift apart within a tenth of a second."""
+    wall, monotonic = time.time_ns(), time.monotonic_ns()
+    time.sleep(0.1)
+    return abs((time.time_ns() - wall) - (time.monotonic_ns() - monotonic)) / 1e6
+
+
+def _limit(value: int) -> int:
+    return sys.maxsize if value == resource.RLIM_INFINITY else value
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+def _number(path: str) -> int | None:
+    text = _read(path).strip()
+    return int(text) if text.isdecimal() else None
