@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from headrace.controller.decision import ClusterDefaults, Decision, VersionedRecord
+from headrace.controller.decision import ClusterDefaults, Decision
 from headrace.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     METADATA_VERSION,
     has_transactions,
 )
 from headrace.metadata.image import MetadataImage, ResourceType
+from headrace.metadata.records import VersionedRecord
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records.metadata import (
     AbortTransactionRecord,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
-from headrace.controller.decision import Decision, VersionedRecord, check_size
+from headrace.controller.decision import Decision, check_size
 from headrace.controller.topic_names import check_topic_name
 from headrace.errors import (
     BrokerIdNotRegistered,
@@ -21,6 +21,7 @@ from headrace.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.metadata.image import ConfigResource, MetadataImage, ResourceType
+from headrace.metadata.records import VersionedRecord
 from headrace.protocol.schemas.records.metadata import ConfigRecord
 
 if TYPE_CHECKING:
@@ -35,7 +36,11 @@ class ConfigRules(Protocol):
     """What is known of configs, which the settings know and metadata does not."""
 
     def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
-        """Raise InvalidConfig unless the resource may have exactly these configs."""
+        """Raise unless the resource may have these configs.
+
+        All of them together, except for a broker: its other configs may have been set by a
+        version that knows more than this one, and must not stand in the way.
+        """
 
     def is_list(self, resource_type: int, name: str) -> bool:
         """Whether a config holds a list, to which values can be appended."""
@@ -120,7 +125,7 @@ def config_records(
 ) -> list[VersionedRecord]:
     """The records for configs that a resource is to have from now on; None removes one."""
     present = image.configs_of(*resource)
-    result = {**present, **changes}
+    result = changes if resource.type == ResourceType.BROKER else {**present, **changes}
     missing = [name for name, value in changes.items() if value is None and name not in present]
     if missing and resource.name not in image.topics and resource.type == ResourceType.TOPIC:
         raise InvalidConfig(f"a new topic cannot have a null value for {', '.join(missing)}")

@@ -12,19 +12,12 @@ import msgspec
 
 from headrace.errors import PolicyViolation
 from headrace.metadata.image import MetadataImage, ResourceType
-from headrace.protocol.message import Message
+from headrace.metadata.records import VersionedRecord
 
 T = TypeVar("T")
 
 RECORDS_PER_OPERATION_MAX = 10_000
 """One operation is one batch, and a batch must stay small enough for every follower to take."""
-
-
-class VersionedRecord(NamedTuple):
-    """A metadata record and the version that it is to be written in."""
-
-    message: Message
-    version: int = 0
 
 
 class Decision(NamedTuple, Generic[T]):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.controller.decision import ClusterDefaults, Decision, VersionedRecord, check_size
+from headrace.controller.decision import ClusterDefaults, Decision, check_size
 from headrace.controller.leadership import Election, Leadership
 from headrace.errors import (
     ElectionNotNeeded,
@@ -16,6 +16,7 @@ from headrace.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.metadata.image import NO_LEADER, MetadataImage, PartitionImage, TopicImage
+from headrace.metadata.records import VersionedRecord
 
 if TYPE_CHECKING:
     from headrace.protocol.schemas.elect_leaders import TopicPartitions

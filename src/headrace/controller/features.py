@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from headrace.controller.decision import ClusterDefaults, Decision, VersionedRecord
+from headrace.controller.decision import ClusterDefaults, Decision
 from headrace.errors import InvalidUpdateVersion
 from headrace.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
@@ -16,6 +16,7 @@ from headrace.metadata.features import (
     VersionRange,
 )
 from headrace.metadata.image import MetadataImage, ResourceType
+from headrace.metadata.records import VersionedRecord
 from headrace.protocol.schemas.records.metadata import ConfigRecord, FeatureLevelRecord
 
 _MIN_ISR = "min.insync.replicas"

@@ -10,7 +10,7 @@ from enum import Enum
 
 import msgspec
 
-from headrace.controller.decision import ClusterDefaults, VersionedRecord
+from headrace.controller.decision import ClusterDefaults
 from headrace.metadata.delta import NO_LEADER_CHANGE
 from headrace.metadata.features import bumps_leader_epoch_on_isr_shrink, partition_version
 from headrace.metadata.image import (
@@ -23,6 +23,7 @@ from headrace.metadata.image import (
     PartitionImage,
     TopicImage,
 )
+from headrace.metadata.records import VersionedRecord
 from headrace.protocol.schemas.records.metadata import PartitionChangeRecord
 from headrace.protocol.uuids import Uuid
 
@@ -238,8 +239,9 @@ def leave(
         if broker_id not in partition.isr and broker_id not in partition.elr:
             continue
         rest = tuple(member for member in partition.isr if member != broker_id)
-        change = rules.change(topic, index, isr=rest)
-        if rest or change.outcome().leader != NO_LEADER:
+        is_alone = len(partition.replicas) == 1
+        change = None if is_alone else rules.change(topic, index, isr=rest)
+        if change is not None and (rest or change.outcome().leader != NO_LEADER):
             records.append(change.record())
         elif new_term and partition.leader == broker_id:
             records.append(

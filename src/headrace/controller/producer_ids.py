@@ -2,9 +2,10 @@
 
 from typing import NamedTuple
 
-from headrace.controller.decision import Decision, VersionedRecord
+from headrace.controller.decision import Decision
 from headrace.errors import UnknownServerError
 from headrace.metadata.image import MetadataImage
+from headrace.metadata.records import VersionedRecord
 from headrace.protocol.schemas.records.metadata import ProducerIdsRecord
 
 BLOCK_SIZE = 1000

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from headrace.controller.decision import ClusterDefaults, Decision, VersionedRecord
+from headrace.controller.decision import ClusterDefaults, Decision
 from headrace.controller.leadership import Leadership, arrive, leave, retire
 from headrace.errors import (
     BrokerIdNotRegistered,
@@ -26,16 +26,18 @@ from headrace.metadata.features import (
     has_directories,
     register_broker_version,
 )
-from headrace.metadata.image import BrokerImage, Endpoint, MetadataImage, PartitionImage
+from headrace.metadata.image import (
+    BrokerImage,
+    ControllerImage,
+    Endpoint,
+    MetadataImage,
+    PartitionImage,
+)
+from headrace.metadata.image_records import broker_record, controller_record
+from headrace.metadata.records import VersionedRecord
 from headrace.protocol.schemas.records.metadata import (
-    BrokerEndpoint,
-    BrokerFeature,
     BrokerRegistrationChangeRecord,
-    ControllerEndpoint,
-    ControllerFeature,
     PartitionChangeRecord,
-    RegisterBrokerRecord,
-    RegisterControllerRecord,
     UnregisterBrokerRecord,
 )
 from headrace.protocol.uuids import Uuid, to_text
@@ -84,21 +86,21 @@ def register_broker(
     elif present is not None:
         crashed = broker.previous_broker_epoch != present.epoch
         records = leave(image, broker.broker_id, defaults, unclean=crashed, new_term=crashed)
-    record = RegisterBrokerRecord(
-        broker_id=broker.broker_id,
+    registered = BrokerImage(
+        id=broker.broker_id,
+        epoch=epoch,
         incarnation_id=broker.incarnation_id,
-        broker_epoch=epoch,
-        end_points=[
-            BrokerEndpoint(one.name, one.host, one.port, one.security_protocol)
-            for one in broker.endpoints
-        ],
-        features=[BrokerFeature(name, *levels) for name, levels in broker.features.items()],
+        endpoints=tuple(broker.endpoints),
+        features=broker.features,
         rack=broker.rack,
         fenced=fenced,
         in_controlled_shutdown=in_controlled_shutdown,
-        log_dirs=list(broker.directories) if has_directories(image.metadata_version) else [],
+        directories=tuple(broker.directories),
     )
-    records.append(VersionedRecord(record, register_broker_version(image.metadata_version)))
+    level = image.metadata_version
+    records.append(
+        VersionedRecord(broker_record(registered, level), register_broker_version(level))
+    )
     return Decision(records, epoch)
 
 
@@ -106,16 +108,13 @@ def register_controller(image: MetadataImage, controller: ControllerIdentity) ->
     """Make a controller known by name, so that admin tools which talk to it can find it."""
     if not has_controller_registration(image.metadata_version):
         return Decision((), None)
-    record = RegisterControllerRecord(
-        controller_id=controller.controller_id,
+    registered = ControllerImage(
+        id=controller.controller_id,
         incarnation_id=controller.incarnation_id,
-        end_points=[
-            ControllerEndpoint(one.name, one.host, one.port, one.security_protocol)
-            for one in controller.endpoints
-        ],
-        features=[ControllerFeature(name, *levels) for name, levels in controller.features.items()],
+        endpoints=tuple(controller.endpoints),
+        features=controller.features,
     )
-    return Decision((VersionedRecord(record),), None)
+    return Decision((VersionedRecord(controller_record(registered)),), None)
 
 
 def unfence_broker(

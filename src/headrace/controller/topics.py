@@ -11,7 +11,6 @@ from headrace.controller.decision import (
     RECORDS_PER_OPERATION_MAX,
     ClusterDefaults,
     Decision,
-    VersionedRecord,
     check_size,
 )
 from headrace.controller.placement import Draw, directories_for, draw, place_replicas
@@ -30,6 +29,7 @@ from headrace.errors import (
 )
 from headrace.metadata.features import partition_version
 from headrace.metadata.image import ConfigResource, MetadataImage, ResourceType, TopicImage
+from headrace.metadata.records import VersionedRecord
 from headrace.protocol.schemas.records.metadata import (
     PartitionRecord,
     RemoveTopicRecord,

@@ -6,6 +6,7 @@ force, never from what we could write.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 METADATA_VERSION = "metadata.version"
@@ -27,22 +28,26 @@ class VersionRange(NamedTuple):
         return self.min_version <= level <= self.max_version
 
 
-SUPPORTED: Mapping[str, VersionRange] = {
-    METADATA_VERSION: VersionRange(7, 30),
-    KRAFT_VERSION: VersionRange(0, 1),
-    TRANSACTION_VERSION: VersionRange(0, 2),
-    GROUP_VERSION: VersionRange(0, 1),
-    SHARE_VERSION: VersionRange(0, 1),
-    STREAMS_VERSION: VersionRange(0, 1),
-    ELIGIBLE_LEADER_REPLICAS_VERSION: VersionRange(0, 1),
-}
+SUPPORTED: Mapping[str, VersionRange] = MappingProxyType(
+    {
+        METADATA_VERSION: VersionRange(7, 30),
+        KRAFT_VERSION: VersionRange(0, 1),
+        TRANSACTION_VERSION: VersionRange(0, 2),
+        GROUP_VERSION: VersionRange(0, 1),
+        SHARE_VERSION: VersionRange(0, 1),
+        STREAMS_VERSION: VersionRange(0, 1),
+        ELIGIBLE_LEADER_REPLICAS_VERSION: VersionRange(0, 1),
+    }
+)
 """What this node registers with: all that Kafka 4.3 has, so that its directories open here."""
 
-DEFAULT_LEVELS: Mapping[str, int] = {
-    METADATA_VERSION: 25,
-    GROUP_VERSION: 1,
-    TRANSACTION_VERSION: 2,
-}
+DEFAULT_LEVELS: Mapping[str, int] = MappingProxyType(
+    {
+        METADATA_VERSION: 25,
+        GROUP_VERSION: 1,
+        TRANSACTION_VERSION: 2,
+    }
+)
 """The levels of a new cluster: the highest that every Kafka from 4.0 on can join."""
 
 METADATA_VERSION_NAMES: Mapping[int, str] = {

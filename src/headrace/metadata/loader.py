@@ -4,11 +4,12 @@ The same loader runs over a snapshot and a log at start and over every batch tha
 later, so an image cannot depend on when it was made.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from headrace.metadata.delta import ImageDelta, UnreplayableRecord
 from headrace.metadata.image import EMPTY, MetadataImage
+from headrace.metadata.records import MetadataBatch
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records.metadata import (
     AbortTransactionRecord,
@@ -17,16 +18,6 @@ from headrace.protocol.schemas.records.metadata import (
 )
 
 _TRANSACTION_RECORDS = (BeginTransactionRecord, EndTransactionRecord, AbortTransactionRecord)
-
-
-class MetadataBatch(NamedTuple):
-    """The decoded records of one batch, and where it stands in the log."""
-
-    base_offset: int
-    last_offset: int
-    epoch: int
-    timestamp_ms: int
-    records: Sequence[Message]
 
 
 class Publication(NamedTuple):
@@ -39,15 +30,15 @@ class Publication(NamedTuple):
 class MetadataLoader:
     """Replays batches in order, and publishes between them."""
 
-    __slots__ = ("_delta", "_end", "_transaction", "image", "transaction_offset")
+    __slots__ = ("_delta", "_end", "_stable_end", "_transaction", "image", "transaction_offset")
 
     def __init__(self, image: MetadataImage = EMPTY) -> None:
         self.image = image
         self.transaction_offset: int | None = None
-        """Where an open transaction began; nothing is published while there is one."""
+        """Where an open transaction began; its records are held back until it ends."""
         self._delta = ImageDelta(image)
         self._transaction: list[Message] = []
-        self._end = (image.offset, image.epoch, image.timestamp_ms)
+        self._end = self._stable_end = (image.offset, image.epoch, image.timestamp_ms)
 
     def replay_snapshot(
         self, records: Iterable[Message], *, end_offset: int, epoch: int, timestamp_ms: int
@@ -62,7 +53,8 @@ class MetadataLoader:
             raise UnreplayableRecord(
                 f"the batch at offset {batch.base_offset} follows offset {self._end[0]}"
             )
-        for offset, record in enumerate(batch.records, batch.base_offset):
+        records = () if batch.is_control else batch.records
+        for offset, record in enumerate(records, batch.base_offset):
             if isinstance(record, _TRANSACTION_RECORDS):
                 self._replay_transaction(record, offset)
             elif self.transaction_offset is None:
@@ -71,12 +63,11 @@ class MetadataLoader:
                 self._transaction.append(record)
         self._end = (batch.last_offset, batch.epoch, batch.timestamp_ms)
 
-    def publish(self) -> Publication | None:
-        """The image after all batches so far, or None while a transaction is open."""
-        if self.transaction_offset is not None:
-            return None
+    def publish(self) -> Publication:
+        """The image after all batches so far; an open transaction is no part of it."""
         delta = self._delta
-        self.image = delta.image(*self._end)
+        end = self._end if self.transaction_offset is None else self._stable_end
+        self.image = delta.image(*end)
         self._delta = ImageDelta(self.image)
         return Publication(delta, self.image)
 
@@ -85,6 +76,7 @@ class MetadataLoader:
             if self.transaction_offset is not None:
                 raise UnreplayableRecord(f"a second transaction begins at offset {offset}")
             self.transaction_offset = offset
+            self._stable_end = self._end
             return
         if self.transaction_offset is None:
             raise UnreplayableRecord(f"a transaction ends at offset {offset}, but none began")

@@ -1,0 +1,55 @@
+"""The rules for dynamic configs, as this node's settings define them."""
+
+from collections.abc import Mapping
+
+from headrace.controller.configs import ConfigRules
+from headrace.errors import InvalidRequest
+from headrace.metadata.image import ConfigResource, ResourceType
+from headrace.settings import client_metrics, topic
+from headrace.settings.broker import BROKER_CONFIGS, BrokerSettings, validate_dynamic
+from headrace.settings.definitions import ConfigDefinition, ConfigType
+
+
+class SettingsRules(ConfigRules):
+    """What may be set on which kind of resource; `settings` have the dynamic configs applied."""
+
+    __slots__ = ("settings",)
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self.settings = settings
+
+    def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
+        match resource.type:
+            case ResourceType.TOPIC:
+                topic.validate(configs, self.settings)
+            case ResourceType.BROKER:
+                validate_dynamic(configs, self.settings)
+            case ResourceType.CLIENT_METRICS:
+                client_metrics.validate(configs)
+            case _:
+                raise InvalidRequest(
+                    f"configs of resource type {resource.type} are not supported by this version"
+                )
+
+    def is_list(self, resource_type: int, name: str) -> bool:
+        definition = self._definition(resource_type, name)
+        return definition is not None and definition.type is ConfigType.LIST
+
+    def default(self, resource_type: int, name: str) -> str | None:
+        definition = self._definition(resource_type, name)
+        if definition is None:
+            return None
+        if resource_type == ResourceType.TOPIC:
+            return definition.render(topic.value_of(name, {}, self.settings))
+        return definition.render(definition.default)
+
+    def _definition(self, resource_type: int, name: str) -> ConfigDefinition | None:
+        match resource_type:
+            case ResourceType.TOPIC:
+                return topic.TOPIC_CONFIGS.get(name)
+            case ResourceType.BROKER:
+                return BROKER_CONFIGS.get(name)
+            case ResourceType.CLIENT_METRICS:
+                return client_metrics.CLIENT_METRICS_CONFIGS.get(name)
+            case _:
+                return None

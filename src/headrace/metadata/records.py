@@ -1,0 +1,127 @@
+"""Metadata records in batches: what the metadata log and its snapshots are made of.
+
+A plain batch holds framed metadata records; a control batch holds what concerns the log itself:
+who leads it, who votes, where a snapshot begins and ends.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from headrace.errors import HeadraceError, KafkaError
+from headrace.protocol.batches import Record, build_batch, check_crc, headers, records_of
+from headrace.protocol.codec import DecodeError, decode, encode
+from headrace.protocol.message import Message
+from headrace.protocol.metadata_records import decode_metadata_record, encode_metadata_record
+from headrace.protocol.schemas.records.control import (
+    KRaftVersionRecord,
+    LeaderChangeMessage,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+
+BATCH_SIZE_MAX = 8 << 20
+"""Kafka's limit: a follower takes no larger batch."""
+
+_CONTROL_KEY = Struct(">hh")
+_CONTROL_VERSION = Struct(">h")
+_BY_TYPE: dict[int, type[Message]] = {
+    2: LeaderChangeMessage,
+    3: SnapshotHeaderRecord,
+    4: SnapshotFooterRecord,
+    5: KRaftVersionRecord,
+    6: VotersRecord,
+}
+_TYPE_OF = {message: number for number, message in _BY_TYPE.items()}
+
+
+class CorruptMetadata(HeadraceError):
+    """Bytes of the metadata log or of a snapshot that are not what was once written."""
+
+
+class VersionedRecord(NamedTuple):
+    """A metadata record and the version that it is to be written in."""
+
+    message: Message
+    version: int = 0
+
+
+class MetadataBatch(NamedTuple):
+    """The decoded records of one batch, and where it stands in the log."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    timestamp_ms: int
+    is_control: bool
+    records: Sequence[Message]
+
+
+def encode_batch(
+    records: Sequence[VersionedRecord], base_offset: int, epoch: int, timestamp_ms: int
+) -> bytearray:
+    """One batch: as all of it is written or nothing, so is the operation that it stands for."""
+    return build_batch(
+        [
+            Record(offset, timestamp_ms, None, encode_metadata_record(message, version))
+            for offset, (message, version) in enumerate(records, base_offset)
+        ],
+        leader_epoch=epoch,
+    )
+
+
+def encode_control_batch(
+    messages: Sequence[Message], base_offset: int, epoch: int, timestamp_ms: int
+) -> bytearray:
+    return build_batch(
+        [
+            Record(
+                offset,
+                timestamp_ms,
+                _CONTROL_KEY.pack(0, _TYPE_OF[type(message)]),
+                bytes(encode(message, 0)),
+            )
+            for offset, message in enumerate(messages, base_offset)
+        ],
+        leader_epoch=epoch,
+        control=True,
+    )
+
+
+def decode_batches(data: bytes | bytearray | memoryview) -> Iterator[MetadataBatch]:
+    """Every batch in a piece of a log or in a snapshot, checksums verified."""
+    end = 0
+    try:
+        for position, header in headers(data):
+            check_crc(data, position, header.size)
+            end = position + header.size
+            read = _read_control if header.is_control else _read_metadata
+            yield MetadataBatch(
+                header.base_offset,
+                header.last_offset,
+                header.leader_epoch,
+                header.max_timestamp,
+                header.is_control,
+                [record for one in records_of(data, position) if (record := read(one)) is not None],
+            )
+    except (KafkaError, DecodeError) as error:
+        raise CorruptMetadata(f"the batch after position {end}: {error}") from error
+    if end != len(data):
+        raise CorruptMetadata(f"the last {len(data) - end} bytes are no whole batch")
+
+
+def _read_metadata(record: Record) -> Message:
+    return decode_metadata_record(record.value or b"")[0]
+
+
+def _read_control(record: Record) -> Message | None:
+    """A control record, or None if it is of a type that only later versions know."""
+    key, value = record.key or b"", record.value or b""
+    if len(key) < _CONTROL_KEY.size or len(value) < _CONTROL_VERSION.size:
+        raise DecodeError("a control record is too short")
+    known = _BY_TYPE.get(_CONTROL_KEY.unpack_from(key)[1])
+    if known is None:
+        return None
+    (version,) = _CONTROL_VERSION.unpack_from(value)
+    return decode(known, version, value)

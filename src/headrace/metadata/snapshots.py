@@ -1,0 +1,108 @@
+"""Snapshots: an image in a file, so that the log before it is needed no more.
+
+A snapshot `00000000000000000047-0000000002.checkpoint` stands for everything before offset 47,
+the last record of which is of epoch 2. It opens with a control batch (a header, and the voters if
+their set is dynamic), goes on with plain metadata records, and closes with a footer; a file
+without the footer was cut off and counts for nothing. `bootstrap.checkpoint`, which formatting
+leaves for the first leader, has the same form.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+
+from headrace.metadata.records import (
+    CorruptMetadata,
+    VersionedRecord,
+    decode_batches,
+    encode_batch,
+    encode_control_batch,
+)
+from headrace.protocol.message import Message
+from headrace.protocol.schemas.records.control import (
+    KRaftVersionRecord,
+    SnapshotFooterRecord,
+    SnapshotHeaderRecord,
+    VotersRecord,
+)
+
+_SUFFIX = ".checkpoint"
+_RECORDS_PER_BATCH = 1024  # At most some kilobytes each, so a batch stays below its limit.
+
+
+class SnapshotId(NamedTuple):
+    """The offset after a snapshot's last record, and that record's epoch; later is greater."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.end_offset:020d}-{self.epoch:010d}{_SUFFIX}"
+
+    @classmethod
+    def parse(cls, file_name: str) -> "SnapshotId | None":
+        """The id in a file name; None for temporary, deleted and other files."""
+        offset, dash, epoch = file_name.removesuffix(_SUFFIX).partition("-")
+        numbers = len(offset) == 20 and len(epoch) == 10 and (offset + epoch).isdecimal()
+        if not file_name.endswith(_SUFFIX) or not dash or not numbers:
+            return None
+        return cls(int(offset), int(epoch))
+
+
+FORMATTED = SnapshotId(0, 0)
+"""The snapshot that formatting writes: it names the voters, and nothing else."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """What a snapshot file holds."""
+
+    timestamp_ms: int
+    records: Sequence[Message]
+    kraft_version: int | None = None
+    voters: VotersRecord | None = None
+
+
+def encode_snapshot(
+    records: Iterable[VersionedRecord],
+    *,
+    epoch: int,
+    last_contained_log_timestamp_ms: int,
+    now_ms: int,
+    voters: VotersRecord | None = None,
+    kraft_version: int = 0,
+) -> Iterator[bytearray]:
+    """The batches of a snapshot, one after the other, so that none waits in memory for the rest."""
+    opening: list[Message] = [SnapshotHeaderRecord(0, last_contained_log_timestamp_ms)]
+    if kraft_version and voters is not None:
+        opening += [KRaftVersionRecord(0, kraft_version), voters]
+    yield encode_control_batch(opening, 0, epoch, now_ms)
+    offset = len(opening)
+    source = iter(records)
+    while chunk := list(islice(source, _RECORDS_PER_BATCH)):
+        yield encode_batch(chunk, offset, epoch, now_ms)
+        offset += len(chunk)
+    yield encode_control_batch([SnapshotFooterRecord()], offset, epoch, now_ms)
+
+
+def decode_snapshot(data: bytes) -> Snapshot:
+    """The content of a snapshot file, or `CorruptMetadata` if a part of it is missing."""
+    records: list[Message] = []
+    control: dict[type[Message], Message] = {}
+    for batch in decode_batches(data):
+        if batch.is_control:
+            control.update((type(message), message) for message in batch.records)
+        else:
+            records.extend(batch.records)
+    header, footer = control.get(SnapshotHeaderRecord), control.get(SnapshotFooterRecord)
+    if not isinstance(header, SnapshotHeaderRecord) or footer is None:
+        raise CorruptMetadata("the snapshot has no header or no footer: it was cut off")
+    kraft_version, voters = control.get(KRaftVersionRecord), control.get(VotersRecord)
+    return Snapshot(
+        header.last_contained_log_timestamp,
+        records,
+        kraft_version.kraft_version if isinstance(kraft_version, KRaftVersionRecord) else None,
+        voters if isinstance(voters, VotersRecord) else None,
+    )

@@ -1,0 +1,155 @@
+"""Format log directories for a new cluster of one, as `kafka-storage format --standalone` does.
+
+Each directory gets its identity (`meta.properties`); the one with the metadata log also gets the
+records that the first leader writes into the log (`bootstrap.checkpoint`) and a snapshot at
+offset 0 that names this node as the only voter. The identity comes last: a directory that a
+crash left without it is formatted again.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from headrace.errors import HeadraceError
+from headrace.metadata.features import (
+    DEFAULT_LEVELS,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED,
+)
+from headrace.metadata.image import Endpoint
+from headrace.metadata.image_records import feature_records
+from headrace.metadata.records import VersionedRecord
+from headrace.metadata.snapshots import FORMATTED, encode_snapshot
+from headrace.protocol.message import Message
+from headrace.protocol.schemas.records import control
+from headrace.protocol.uuids import Uuid, random_uuid, to_text
+from headrace.raft.snapshot_files import write_snapshot
+from headrace.runtime import files
+from headrace.storage.checkpoints import (
+    META_PROPERTIES,
+    DirectoryIdentity,
+    decode_identity,
+    encode_identity,
+)
+from headrace.storage.topic_partition import TopicPartition
+
+METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
+BOOTSTRAP_FILE = "bootstrap.checkpoint"
+DYNAMIC_VOTERS = 1
+"""The kraft.version in which the voters stand in the log and can change."""
+
+
+class InconsistentDirectories(HeadraceError):
+    """Log directories that do not belong together, or not to this node."""
+
+
+class NewNode(msgspec.Struct, frozen=True, kw_only=True):
+    """What formatting has to know."""
+
+    node_id: int
+    controller_endpoint: Endpoint
+    cluster_id: str | None = None
+    levels: Mapping[str, int] = DEFAULT_LEVELS
+    bootstrap: Sequence[Message] = ()
+    """Further records for the first leader to write, such as credentials."""
+
+
+def format_directories(
+    directories: Sequence[str], metadata_directory: str, node: NewNode, now_ms: int
+) -> dict[str, DirectoryIdentity]:
+    """Format every directory that is not yet formatted; the identities of all, by path.
+
+    A directory added to a node that exists joins its cluster.
+    """
+    _check_levels(node.levels)
+    identities = read_identities({metadata_directory, *directories})
+    cluster_id = _cluster_id(identities, node)
+    if metadata_directory not in identities and identities:
+        raise InconsistentDirectories(
+            f"{metadata_directory} holds no metadata log, but other log directories are in use; "
+            "is metadata.log.dir, or the first of log.dirs, the one it was?"
+        )
+    for directory in dict.fromkeys((metadata_directory, *directories)):
+        if directory not in identities:
+            identity = DirectoryIdentity(cluster_id, node.node_id, random_uuid())
+            files.make_directories(directory)
+            _write_bootstrap(directory, node, now_ms)
+            if directory == metadata_directory:
+                _write_voters(directory, identity.directory_id, node, now_ms)
+            files.replace_file(f"{directory}/{META_PROPERTIES}", encode_identity(identity))
+            identities[directory] = identity
+    return identities
+
+
+def read_identities(directories: set[str]) -> dict[str, DirectoryIdentity]:
+    """The identities of those directories that are formatted."""
+    identities = {}
+    for directory in directories:
+        try:
+            content = files.read(f"{directory}/{META_PROPERTIES}")
+        except FileNotFoundError:
+            continue
+        identities[directory] = decode_identity(content)
+    return identities
+
+
+def voters_record(node_id: int, directory_id: Uuid, endpoint: Endpoint) -> control.VotersRecord:
+    """A set of voters that has one member."""
+    voter = control.VotersRecordVoter(
+        voter_id=node_id,
+        voter_directory_id=directory_id,
+        endpoints=[control.Endpoint(endpoint.name, endpoint.host, endpoint.port)],
+        kraft_version_feature=control.KRaftVersionFeature(*SUPPORTED[KRAFT_VERSION]),
+    )
+    return control.VotersRecord(0, [voter])
+
+
+def _check_levels(levels: Mapping[str, int]) -> None:
+    if METADATA_VERSION not in levels:
+        raise ValueError(f"a new cluster needs a level of {METADATA_VERSION}")
+    for feature, level in levels.items():
+        if feature not in SUPPORTED or (level and not SUPPORTED[feature].covers(level)):
+            raise ValueError(f"{feature} {level} is not supported")
+
+
+def _cluster_id(identities: Mapping[str, DirectoryIdentity], node: NewNode) -> str:
+    for directory, identity in identities.items():
+        if identity.node_id != node.node_id:
+            raise InconsistentDirectories(
+                f"{directory} belongs to node {identity.node_id}, and node.id is {node.node_id}"
+            )
+    clusters = {identity.cluster_id for identity in identities.values()}
+    if len(clusters) > 1:
+        raise InconsistentDirectories(
+            f"the log directories belong to different clusters: {', '.join(sorted(clusters))}"
+        )
+    for cluster_id in clusters:
+        if node.cluster_id not in (None, cluster_id):
+            raise InconsistentDirectories(
+                f"the log directories belong to cluster {cluster_id}, not to {node.cluster_id}"
+            )
+        return cluster_id
+    return node.cluster_id or to_text(random_uuid())
+
+
+def _write_bootstrap(directory: str, node: NewNode, now_ms: int) -> None:
+    records = [*feature_records({k: v for k, v in node.levels.items() if v}), *node.bootstrap]
+    batches = encode_snapshot(
+        map(VersionedRecord, records), epoch=0, last_contained_log_timestamp_ms=0, now_ms=now_ms
+    )
+    files.replace_file(f"{directory}/{BOOTSTRAP_FILE}", bytearray().join(batches))
+
+
+def _write_voters(directory: str, directory_id: Uuid, node: NewNode, now_ms: int) -> None:
+    path = f"{directory}/{METADATA_PARTITION}"
+    files.make_directories(path)
+    batches = encode_snapshot(
+        (),
+        epoch=0,
+        last_contained_log_timestamp_ms=now_ms,
+        now_ms=now_ms,
+        voters=voters_record(node.node_id, directory_id, node.controller_endpoint),
+        kraft_version=DYNAMIC_VOTERS,
+    )
+    write_snapshot(path, FORMATTED, batches)
