@@ -78,7 +78,7 @@ class Dispatcher:
         try:
             answer = handler.function(request, call)
         except Exception as error:
-            answer = handler.refuse(request, self._as_kafka_error(error, entry))
+            answer = handler.refuse(request, self._as_kafka_error(error, entry), version)
         if asyncio.iscoroutine(answer):
             connection.wait()
             task = self._broker.loop.create_task(
@@ -105,7 +105,7 @@ class Dispatcher:
         try:
             message = await answer
         except Exception as error:
-            message = entry.handler().refuse(request, self._as_kafka_error(error, entry))
+            message = entry.handler().refuse(request, self._as_kafka_error(error, entry), version)
         connection.finish([self._encode(message, correlation_id, entry.key, version)])
         total_ns = perf_counter_ns() - began
         self._broker.metrics.requests.served_late(entry.key, version, total_ns, waited_ns=total_ns)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Message = Any  # Requests and responses share no base class: each is its own plain struct.
 Answer = Any  # A response message, or its body when the handler has the bytes already.
 HandlerFunction = Callable[..., Answer | Awaitable[Answer]]
-Refusal = Callable[[Message, KafkaError], Message]
+Refusal = Callable[[Message, KafkaError, int], Message]
 
 _Function = TypeVar("_Function", bound=HandlerFunction)
 _PACKAGE = "headrace.broker.api."
@@ -66,8 +66,8 @@ def api(
 ) -> Callable[[_Function], _Function]:
     """Mark a function as the handler of an API.
 
-    `refuse` shapes the answer when the whole request fails, for responses that have no error
-    code of their own at the top and must repeat it for every item.
+    `refuse` shapes the answer when the whole request fails, from the request, the error and the
+    version, for responses that have no error code at the top and must repeat it for every item.
     """
 
     def register(function: _Function) -> _Function:
@@ -129,10 +129,10 @@ def _refusal_at_the_top(response_type: type[Message]) -> Refusal:
     fields = response_type.__struct_fields__
     assert "error_code" in fields, f"{response_type.__name__} needs a refusal of its own"
     if "error_message" in fields:
-        return lambda request, error: response_type(
+        return lambda request, error, version: response_type(
             error_code=error.code, error_message=str(error) or None
         )
-    return lambda request, error: response_type(error_code=error.code)
+    return lambda request, error, version: response_type(error_code=error.code)
 
 
 def _table(*rows: Entry) -> dict[int, Entry]:

@@ -30,6 +30,7 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import decode, encode
 from headrace.protocol.message import Message
 from headrace.protocol.uuids import random_uuid
+from headrace.raft.formatting import voters_record
 from headrace.runtime.metrics import TopicMetrics
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.topic import effective
@@ -63,6 +64,18 @@ class HandClock:
         return self.time_ms
 
 
+class QuietLog:
+    """What the metadata log tells of itself."""
+
+    node_id = NODE_ID
+    directory_id = DIRECTORY_ID
+    kraft_version = 1
+    leader_epoch = 3
+    end_offset = 18
+    high_watermark = 18
+    voters = voters_record(NODE_ID, DIRECTORY_ID, Endpoint("CONTROLLER", "broker.example", 9093))
+
+
 class InstantController:
     """Decides as the controller does and replays at once what it decided."""
 
@@ -72,7 +85,7 @@ class InstantController:
             num_partitions=settings.num_partitions,
             default_replication_factor=settings.default_replication_factor,
         )
-        self.kraft_version = 1
+        self.log = QuietLog()
         self.decisions = 0
         self.on_published: Callable[[ImageDelta, MetadataImage], None] = lambda delta, image: None
 
@@ -201,6 +214,6 @@ async def ask(
         if isinstance(answer, Awaitable):
             answer = await answer
     except KafkaError as error:
-        answer = handler.refuse(decoded, error)
+        answer = handler.refuse(decoded, error, version)
     body = answer if isinstance(answer, bytes) else encode(answer, version)
     return decode(handler.response_type, version, body)

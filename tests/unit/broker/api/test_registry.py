@@ -50,9 +50,9 @@ def test_every_request_can_be_refused_in_every_version(entry: Entry) -> None:
     from headrace.protocol.codec import encode
 
     handler = entry.handler()
-    refused = handler.refuse(handler.request_type(), InvalidRequest("no"))
-    assert isinstance(refused, handler.response_type)
     for version in entry.versions:
+        refused = handler.refuse(handler.request_type(), InvalidRequest("no"), version)
+        assert isinstance(refused, handler.response_type)
         encode(refused, version)
 
 

@@ -6,11 +6,11 @@ Before v4 clients could not read a feature whose lowest level is 0, so those are
 """
 
 import re
+from collections.abc import Mapping
 
 from headrace.broker.api.registry import APIS, Call, api
 from headrace.errors import InvalidRequest, UnsupportedVersion
-from headrace.metadata.features import SUPPORTED
-from headrace.metadata.image import MetadataImage
+from headrace.metadata.features import KRAFT_VERSION, SUPPORTED
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.api_versions import (
     ApiVersion,
@@ -28,11 +28,12 @@ def api_versions(request: ApiVersionsRequest, call: Call) -> ApiVersionsResponse
     if call.version >= 3:
         _note_software(request, call)
     image = call.broker.image
+    levels = {**image.features, KRAFT_VERSION: call.broker.controller.log.kraft_version}
     return ApiVersionsResponse(
         api_keys=[_row(int(key)) for key in sorted(APIS)],
         supported_features=_supported(call.version),
         finalized_features_epoch=image.offset,
-        finalized_features=_finalized(image),
+        finalized_features=_finalized(levels),
     )
 
 
@@ -67,9 +68,9 @@ def _supported(version: int) -> list[SupportedFeatureKey]:
     ]
 
 
-def _finalized(image: MetadataImage) -> list[FinalizedFeatureKey]:
+def _finalized(levels: Mapping[str, int]) -> list[FinalizedFeatureKey]:
     return [
         FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-        for name, level in image.features.items()
+        for name, level in levels.items()
         if level > 0
     ]

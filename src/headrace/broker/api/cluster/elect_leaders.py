@@ -17,13 +17,16 @@ from headrace.protocol.schemas.elect_leaders import (
 )
 
 
-def _refuse(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+def _refuse(request: ElectLeadersRequest, error: KafkaError, version: int) -> ElectLeadersResponse:
     results = [
         ElectionResult(topic.topic, index, error)
         for topic in request.topic_partitions or ()
         for index in topic.partitions
     ]
-    return ElectLeadersResponse(error_code=error.code, replica_election_results=_by_topic(results))
+    return ElectLeadersResponse(
+        error_code=error.code if version >= 1 else 0,
+        replica_election_results=_by_topic(results),
+    )
 
 
 @api(ApiKey.ELECT_LEADERS, versions=range(3), refuse=_refuse)

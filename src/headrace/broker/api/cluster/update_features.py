@@ -23,7 +23,7 @@ async def update_features(request: UpdateFeaturesRequest, call: Call) -> UpdateF
         lambda image: features.update_features(
             image,
             updates,
-            controller.kraft_version,
+            controller.log.kraft_version,
             controller.defaults,
             validate_only=request.validate_only,
         )

@@ -18,7 +18,7 @@ from headrace.protocol.schemas.alter_configs import (
 )
 
 
-def _refuse(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
+def _refuse(request: AlterConfigsRequest, error: KafkaError, version: int) -> AlterConfigsResponse:
     return AlterConfigsResponse(responses=[_result(one, error) for one in request.resources])
 
 

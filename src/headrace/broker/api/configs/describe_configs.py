@@ -31,7 +31,9 @@ from headrace.settings.describe import (
 )
 
 
-def _refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
+def _refuse(
+    request: DescribeConfigsRequest, error: KafkaError, version: int
+) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=[_refused(one, error) for one in request.resources])
 
 

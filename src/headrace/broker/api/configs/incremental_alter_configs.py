@@ -21,7 +21,7 @@ from headrace.protocol.schemas.incremental_alter_configs import (
 
 
 def _refuse(
-    request: IncrementalAlterConfigsRequest, error: KafkaError
+    request: IncrementalAlterConfigsRequest, error: KafkaError, version: int
 ) -> IncrementalAlterConfigsResponse:
     responses = [_result(one, error) for one in request.resources]
     return IncrementalAlterConfigsResponse(responses=responses)

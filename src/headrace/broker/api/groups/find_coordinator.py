@@ -19,22 +19,30 @@ from headrace.protocol.uuids import from_text
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 
 
-@api(ApiKey.FIND_COORDINATOR, versions=range(7))
-def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
-    if call.version >= 4:
-        return FindCoordinatorResponse(
-            coordinators=[
-                _nobody(key, _refusal(request.key_type, key, call.version))
-                for key in request.coordinator_keys
-            ]
-        )
-    error = _refusal(request.key_type, request.key, call.version)
+def _refuse(
+    request: FindCoordinatorRequest, error: KafkaError, version: int
+) -> FindCoordinatorResponse:
+    if version >= 4:
+        nobody = [_nobody(key, error) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=nobody)
     return FindCoordinatorResponse(
         error_code=error.code, error_message=str(error), node_id=NO_NODE, port=NO_NODE
     )
 
 
-def _refusal(key_type: int, key: str, version: int) -> KafkaError:
+@api(ApiKey.FIND_COORDINATOR, versions=range(7), refuse=_refuse)
+def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
+    if call.version < 4:
+        raise _why_nobody(request.key_type, request.key, call.version)
+    return FindCoordinatorResponse(
+        coordinators=[
+            _nobody(key, _why_nobody(request.key_type, key, call.version))
+            for key in request.coordinator_keys
+        ]
+    )
+
+
+def _why_nobody(key_type: int, key: str, version: int) -> KafkaError:
     if key_type not in (_GROUP, _TRANSACTION, _SHARE):
         return InvalidRequest(f"there is no coordinator type {key_type}")
     if key_type == _SHARE and (version < 6 or not _is_share_partition(key)):

@@ -24,7 +24,9 @@ _HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
 
 
-def _refuse(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
+def _refuse(
+    request: DeleteRecordsRequest, error: KafkaError, version: int
+) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(

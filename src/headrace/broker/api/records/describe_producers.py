@@ -13,7 +13,9 @@ from headrace.protocol.schemas.describe_producers import (
 )
 
 
-def _refuse(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
+def _refuse(
+    request: DescribeProducersRequest, error: KafkaError, version: int
+) -> DescribeProducersResponse:
     return DescribeProducersResponse(
         topics=[
             TopicResponse(

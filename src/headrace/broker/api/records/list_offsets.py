@@ -35,7 +35,7 @@ _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _NO_TIMESTAMP = -1
 
 
-def _refuse(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
+def _refuse(request: ListOffsetsRequest, error: KafkaError, version: int) -> ListOffsetsResponse:
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(

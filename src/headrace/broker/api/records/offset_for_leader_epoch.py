@@ -16,7 +16,7 @@ from headrace.protocol.schemas.offset_for_leader_epoch import (
 
 
 def _refuse(
-    request: OffsetForLeaderEpochRequest, error: KafkaError
+    request: OffsetForLeaderEpochRequest, error: KafkaError, version: int
 ) -> OffsetForLeaderEpochResponse:
     return OffsetForLeaderEpochResponse(
         topics=[

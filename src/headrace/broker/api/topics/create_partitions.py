@@ -12,7 +12,9 @@ from headrace.protocol.schemas.create_partitions import (
 )
 
 
-def _refuse(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+def _refuse(
+    request: CreatePartitionsRequest, error: KafkaError, version: int
+) -> CreatePartitionsResponse:
     names = dict.fromkeys(topic.name for topic in request.topics)
     return CreatePartitionsResponse(results=[_result(name, error) for name in names])
 

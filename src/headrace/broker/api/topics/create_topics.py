@@ -19,7 +19,7 @@ from headrace.protocol.schemas.create_topics import (
 from headrace.settings.describe import BrokerLayers, describe_topic
 
 
-def _refuse(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+def _refuse(request: CreateTopicsRequest, error: KafkaError, version: int) -> CreateTopicsResponse:
     names = dict.fromkeys(topic.name for topic in request.topics)
     return CreateTopicsResponse(topics=[_failed(name, error) for name in names])
 

@@ -13,7 +13,7 @@ from headrace.protocol.schemas.delete_topics import (
 )
 
 
-def _refuse(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+def _refuse(request: DeleteTopicsRequest, error: KafkaError, version: int) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(

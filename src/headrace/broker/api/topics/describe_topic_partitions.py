@@ -29,7 +29,7 @@ from headrace.protocol.schemas.describe_topic_partitions import (
 
 
 def _refuse(
-    request: DescribeTopicPartitionsRequest, error: KafkaError
+    request: DescribeTopicPartitionsRequest, error: KafkaError, version: int
 ) -> DescribeTopicPartitionsResponse:
     return DescribeTopicPartitionsResponse(
         topics=[

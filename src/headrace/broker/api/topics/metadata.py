@@ -42,7 +42,7 @@ from headrace.protocol.schemas.metadata import (
 from headrace.protocol.uuids import ZERO, Uuid
 
 
-def _refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
+def _refuse(request: MetadataRequest, error: KafkaError, version: int) -> MetadataResponse:
     topics = [
         MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
         for topic in request.topics or ()

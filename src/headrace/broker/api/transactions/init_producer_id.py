@@ -15,7 +15,9 @@ from headrace.protocol.schemas.init_producer_id import (
 _NONE = -1
 
 
-def _refuse(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+def _refuse(
+    request: InitProducerIdRequest, error: KafkaError, version: int
+) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=error.code, producer_id=_NONE, producer_epoch=_NONE)
 
 
