@@ -11,9 +11,9 @@ themselves go from the page cache to the socket.
 
 import logging
 from collections.abc import Callable, Sequence
-from os import urandom
 from os.path import dirname
 from struct import Struct
+from typing import NoReturn
 
 import msgspec
 
@@ -31,16 +31,12 @@ from headrace.storage.config import LogConfig
 from headrace.storage.flushing import FlushPlan
 from headrace.storage.indexes import AbortedTransaction
 from headrace.storage.leader_epochs import LeaderEpochs
-from headrace.storage.producer_replay import (
-    load_snapshot,
-    marker_of,
-    replay_segments,
-    save_snapshot,
-    snapshot_path,
-)
+from headrace.storage.producer_replay import marker_of, replay_segments
+from headrace.storage.producer_snapshots import Snapshots
 from headrace.storage.producer_state import Origin, ProducerStates, RememberedBatch
 from headrace.storage.resources import Resources
-from headrace.storage.segment import DELETED, RELATIVE_OFFSET_MAX, Segment
+from headrace.storage.rolling import RollClock
+from headrace.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from headrace.storage.segments import discard, segment_index, swap
 from headrace.storage.timestamps import TimestampOffset, find_latest, find_timestamp
 from headrace.storage.topic_partition import TopicPartition
@@ -49,9 +45,7 @@ from headrace.storage.validation import check_batches, check_replicated
 _log = logging.getLogger(__name__)
 
 _OFFSET_AND_EPOCH = Struct(">qii")
-_NEVER = (1 << 63) - 1
-_ASK_ALWAYS = -2
-"""A roll deadline below any timestamp: the slow check decides at each append."""
+_UNKNOWN_EPOCH = -2
 
 
 class AppendInfo(msgspec.Struct, frozen=True, gc=False):
@@ -88,10 +82,8 @@ class Log:
     __slots__ = (
         "_config",
         "_leader_epochs",
-        "_on_failure",
         "_producers",
-        "_roll_deadline",
-        "_segment_since_ms",
+        "_roll_clock",
         "_snapshots",
         "_unsynced",
         "_writable",
@@ -102,6 +94,7 @@ class Log:
         "latest_epoch",
         "log_end_offset",
         "log_start_offset",
+        "on_failure",
         "recovery_point",
         "resources",
         "segments",
@@ -122,7 +115,7 @@ class Log:
         log_end_offset: int = 0,
         recovery_point: int = 0,
         high_watermark: int = 0,
-        snapshots: list[int] | None = None,
+        snapshots: Snapshots | None = None,
         producers: ProducerStates | None = None,
     ) -> None:
         self.topic_partition = topic_partition
@@ -134,19 +127,19 @@ class Log:
         self.log_end_offset = log_end_offset
         self.high_watermark = high_watermark
         self.recovery_point = recovery_point
-        self.failure: KafkaStorageError | None = None
         self.last_flush_ms = 0
         # Mirrors `leader_epochs.latest_epoch`; unknown until the first append asks.
-        self.latest_epoch = _ASK_ALWAYS
+        self.latest_epoch = _UNKNOWN_EPOCH
+        self.failure: str | None = None
         self._config = config
         self._writable: Segment | None = None
-        self._roll_deadline = _NEVER
-        self._segment_since_ms = 0
+        self._roll_clock = RollClock()
         self._leader_epochs: LeaderEpochs | None = None
         self._producers = producers
-        self._snapshots = snapshots or []
-        self._unsynced: set[str] = set()
-        self._on_failure: Callable[[OSError], None] | None = None
+        self._snapshots = snapshots or Snapshots(directory, [])
+        self._unsynced: tuple[str, ...] = ()
+        # Tells somebody, the log's directory, that the disk below has failed.
+        self.on_failure: Callable[[OSError], None] | None = None
 
     @classmethod
     def create(
@@ -191,7 +184,7 @@ class Log:
         log._writable = segment
         log._producers = ProducerStates(start_offset)
         log._leader_epochs = LeaderEpochs(f"{directory}/{LEADER_EPOCHS}")
-        log._unsynced.update((dirname(directory), directory, f"{directory}/{PARTITION_METADATA}"))
+        log._note_unsynced(dirname(directory), directory, f"{directory}/{PARTITION_METADATA}")
         return log
 
     def __repr__(self) -> str:
@@ -212,7 +205,7 @@ class Log:
         it into the file. Whatever goes wrong, nothing of it stays behind.
         """
         if self.failure is not None:
-            raise self.failure
+            self._refuse()
         records, header = check_batches(
             records, self._config, now_ms, from_client=origin is Origin.CLIENT
         )
@@ -230,7 +223,7 @@ class Log:
         max_timestamp = header.max_timestamp
         if (
             segment.size + size > self._config.segment_bytes
-            or max_timestamp > self._roll_deadline
+            or max_timestamp > self._roll_clock.deadline
             or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
             or segment.indexes_are_full
         ):
@@ -245,7 +238,7 @@ class Log:
         segment.note_batch(position, size, last_offset, max_timestamp)
         self.log_end_offset = last_offset + 1
         if position == 0:
-            self._start_roll_clock(max_timestamp, now_ms)
+            self._roll_clock.start(max_timestamp, now_ms, self._config)
         if producers is not None:
             if header.attributes & CONTROL:
                 self._note_marker(records, header, base_offset, segment)
@@ -261,7 +254,7 @@ class Log:
     def append_as_is(self, records: memoryview, now_ms: int = 0) -> None:
         """Append batches that have their offsets and epochs: from a leader, or of the raft log."""
         if self.failure is not None:
-            raise self.failure
+            self._refuse()
         headers = check_replicated(records, self.log_end_offset)
         if not headers:
             return
@@ -277,7 +270,7 @@ class Log:
         except OSError as error:
             raise self._storage_error(error) from error
         if position == 0:
-            self._start_roll_clock(headers[0].max_timestamp, now_ms)
+            self._roll_clock.start(headers[0].max_timestamp, now_ms, self._config)
         start = 0
         for header in headers:
             segment.note_batch(
@@ -330,7 +323,7 @@ class Log:
             self.leader_epochs.assign(leader_epoch, start_offset)
         except OSError as error:
             raise self._storage_error(error) from error
-        self._unsynced.add(f"{self.directory}/{LEADER_EPOCHS}")
+        self._note_unsynced(f"{self.directory}/{LEADER_EPOCHS}")
         self.latest_epoch = leader_epoch
 
     def _warm(self, now_ms: int) -> Segment:
@@ -339,7 +332,7 @@ class Log:
         try:
             segment.warm()
             if segment.size:
-                self._start_roll_clock(segment.first_timestamp(), now_ms)
+                self._roll_clock.start(segment.first_timestamp(), now_ms, self._config)
         except OSError as error:
             raise self._storage_error(error) from error
         self.latest_epoch = self.leader_epochs.latest_epoch
@@ -347,17 +340,6 @@ class Log:
         return segment
 
     # Rolling
-
-    def _start_roll_clock(self, first_timestamp: int, now_ms: int) -> None:
-        """`segment.ms` counts from the first batch's timestamp; without one, by the clock."""
-        self._segment_since_ms = now_ms
-        if first_timestamp < 0:
-            self._roll_deadline = _ASK_ALWAYS
-            return
-        jitter_ms = self._config.segment_jitter_ms
-        if jitter_ms:
-            jitter_ms = int.from_bytes(urandom(6)) % jitter_ms
-        self._roll_deadline = first_timestamp + self._config.segment_ms - jitter_ms
 
     def _roll_if_due(
         self, segment: Segment, size: int, max_timestamp: int, last_offset: int, now_ms: int
@@ -368,11 +350,8 @@ class Log:
                 f"{size} bytes do not fit a segment of {self.topic_partition}, "
                 f"which may have {config.segment_bytes} (segment.bytes)"
             )
-        late = max_timestamp > self._roll_deadline
-        if self._roll_deadline == _ASK_ALWAYS:
-            late = now_ms - self._segment_since_ms > config.segment_ms
         if (
-            (late and segment.size > 0)
+            (segment.size > 0 and self._roll_clock.is_over(max_timestamp, now_ms, config))
             or segment.size + size > config.segment_bytes
             or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
             or segment.indexes_are_full
@@ -396,7 +375,7 @@ class Log:
         except OSError as error:
             raise self._storage_error(error) from error
         self.segments.append(active)
-        self._unsynced.update((self.directory, *sealed.index_paths()))
+        self._note_unsynced(self.directory, *sealed.index_paths())
         self._activate(active)
         return active
 
@@ -411,16 +390,14 @@ class Log:
 
     def _activate(self, segment: Segment) -> None:
         self._writable = segment
-        self._roll_deadline = _NEVER
+        self._roll_clock.stop()
 
     def take_snapshot(self) -> None:
         """Write down the producers as of the end of the log, unless that was done already."""
         offset = self.log_end_offset
-        if offset <= (self._snapshots[-1] if self._snapshots else self.log_start_offset):
-            return
-        path = save_snapshot(self.directory, self._snapshots, self.producers, offset)
-        if path is not None:
-            self._unsynced.add(path)
+        if offset > max(self._snapshots.latest, self.log_start_offset):
+            self._snapshots.take(self.producers, offset)
+            self._note_unsynced(self._snapshots.path(offset))
 
     # Reading
 
@@ -434,7 +411,7 @@ class Log:
         first, unless `at_least_one` is off; the slice ends with its segment at the latest.
         """
         if self.failure is not None:
-            raise self.failure
+            self._refuse()
         log_end_offset = self.log_end_offset
         if offset < self.log_start_offset or offset > log_end_offset:
             raise OffsetOutOfRange(
@@ -536,9 +513,7 @@ class Log:
     @property
     def producers(self) -> ProducerStates:
         if self._producers is None:
-            states = load_snapshot(self.directory, self._snapshots)
-            if states is None:
-                states = ProducerStates(self.log_start_offset)
+            states = self._snapshots.load() or ProducerStates(self.log_start_offset)
             if states.end_offset < self.log_end_offset:
                 first = max(0, segment_index(self.segments, states.end_offset))
                 replay_segments(states, self.segments[first:], self.log_end_offset)
@@ -565,9 +540,7 @@ class Log:
     @config.setter
     def config(self, config: LogConfig) -> None:
         """New settings count from the next append on; they change no segment that is sealed."""
-        moved_ms = config.segment_ms - self._config.segment_ms
-        if self._roll_deadline not in (_NEVER, _ASK_ALWAYS):
-            self._roll_deadline += moved_ms
+        self._roll_clock.move(config.segment_ms - self._config.segment_ms)
         self._config = config
         self.segments[-1].index_interval_bytes = config.index_interval_bytes
 
@@ -593,11 +566,18 @@ class Log:
         config = self._config
         return unflushed >= config.flush_messages or now_ms - self.last_flush_ms >= config.flush_ms
 
+    @property
+    def is_unsafe(self) -> bool:
+        """Whether a power cut could take anything of it."""
+        return self.log_end_offset > self.recovery_point or bool(self._unsynced)
+
+    def _note_unsynced(self, *paths: str) -> None:
+        self._unsynced += tuple(path for path in paths if path not in self._unsynced)
+
     def plan_flush(self) -> FlushPlan:
         """What to sync so that everything appended until now is safe; `run` it in a thread."""
         first = max(0, segment_index(self.segments, self.recovery_point))
-        paths = tuple(sorted(self._unsynced))
-        self._unsynced.clear()
+        paths, self._unsynced = self._unsynced, ()
         logs = tuple(segment.open() for segment in self.segments[first:])
         return FlushPlan(self.log_end_offset, logs, paths)
 
@@ -632,7 +612,7 @@ class Log:
 
     def _forget_epochs_and_markers(self) -> None:
         self.leader_epochs.truncate_from_start(self.log_start_offset)
-        self._unsynced.add(f"{self.directory}/{LEADER_EPOCHS}")
+        self._note_unsynced(f"{self.directory}/{LEADER_EPOCHS}")
 
     def _segments_before_start(self) -> list[Segment]:
         """The segments all of whose offsets lie before the start; never the active one."""
@@ -663,17 +643,12 @@ class Log:
         try:
             discard(segments, delay_ms)
             for segment in segments:
-                self._delete_snapshot(segment.base_offset, delay_ms)
+                self._snapshots.delete_later(
+                    segment.base_offset, self.resources.deletions, delay_ms
+                )
         except OSError as error:
             raise self._storage_error(error) from error
-        self._unsynced.add(self.directory)
-
-    def _delete_snapshot(self, offset: int, delay_ms: int) -> None:
-        if offset in self._snapshots:
-            self._snapshots.remove(offset)
-            path = snapshot_path(self.directory, offset)
-            if files.rename_if_there(path, path + DELETED):
-                self.resources.deletions.add(path + DELETED, delay_ms)
+        self._note_unsynced(self.directory)
 
     def truncate_to(self, offset: int) -> None:
         """Cut off the records from an offset on: a follower does so when its leader says other."""
@@ -710,14 +685,13 @@ class Log:
 
     def _end_at(self, offset: int) -> None:
         """Bring everything that counts beyond the new end back to it."""
-        for snapshot in [taken for taken in self._snapshots if taken > offset]:
-            self._delete_snapshot(snapshot, 0)
+        self._snapshots.drop_from(offset + 1)
         self.log_end_offset = offset
         self.high_watermark = min(self.high_watermark, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self._producers = None
         self._writable = None
-        self._roll_deadline = _NEVER
+        self._roll_clock.stop()
 
     def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
         """Put what compaction made of some segments in their place."""
@@ -727,10 +701,12 @@ class Log:
             swap(self.segments, old, new, delay_ms)
             for segment in old:
                 if segment.base_offset not in kept:
-                    self._delete_snapshot(segment.base_offset, delay_ms)
+                    self._snapshots.delete_later(
+                        segment.base_offset, self.resources.deletions, delay_ms
+                    )
         except OSError as error:
             raise self._storage_error(error) from error
-        self._unsynced.add(self.directory)
+        self._note_unsynced(self.directory)
 
     # Ending
 
@@ -753,35 +729,34 @@ class Log:
     def close(self) -> None:
         """Leave a log behind that can be opened without recovery."""
         self.prepare_close()
-        if self.failure is None and (self._unsynced or self.unflushed_messages):
+        if self.failure is None and self.is_unsafe:
             self.flush()
         self.release()
 
     def move_directory(self, directory: str) -> None:
         """Rename the directory, to set the partition aside."""
         files.rename(self.directory, directory)
-        self.directory = directory
+        self.directory = self._snapshots.directory = directory
         for segment in self.segments:
             segment.directory = directory
         if self._leader_epochs is not None:
             self._leader_epochs.moved(f"{directory}/{LEADER_EPOCHS}")
-        self._unsynced.clear()
+        self._unsynced = ()
 
     # Failing
-
-    def on_failure(self, callback: Callable[[OSError], None]) -> None:
-        """Tell somebody, the log's directory, when the disk below has failed."""
-        self._on_failure = callback
 
     def fail(self, error: OSError) -> None:
         """The disk has failed: refuse everything from now on."""
         if self.failure is None:
-            self.failure = KafkaStorageError(
-                f"{self.topic_partition} is offline, since its log directory failed: {error}"
-            )
+            self.failure = str(error)
             self.release()
-            if self._on_failure is not None:
-                self._on_failure(error)
+            if self.on_failure is not None:
+                self.on_failure(error)
+
+    def _refuse(self) -> NoReturn:
+        raise KafkaStorageError(
+            f"{self.topic_partition} is offline, since its log directory failed: {self.failure}"
+        )
 
     def _storage_error(self, error: OSError) -> KafkaStorageError:
         """What a client is told. A full disk passes; any other failure takes the log offline."""

@@ -1,60 +1,16 @@
-"""Producer states from files: the newest snapshot, and the batches that came after it."""
+"""Producer states from a log: what each batch of a segment file tells about its producer."""
 
-import logging
 from collections.abc import Iterable
 
 from headrace.errors import CorruptMessage
 from headrace.protocol.batches import BatchHeader, records_of
 from headrace.runtime import files
-from headrace.storage import producer_snapshots
-from headrace.storage.producer_snapshots import CorruptSnapshot
 from headrace.storage.producer_state import EndMarker, ProducerStates
 from headrace.storage.scanning import headers_in
-from headrace.storage.segment import SNAPSHOT, Segment
-
-_log = logging.getLogger(__name__)
+from headrace.storage.segment import Segment
 
 _ABORT = 0
 _COMMIT = 1
-
-
-def snapshot_path(directory: str, offset: int) -> str:
-    return f"{directory}/{offset:020d}{SNAPSHOT}"
-
-
-def load_snapshot(directory: str, snapshots: list[int]) -> ProducerStates | None:
-    """The producers of the newest snapshot that can be read; worse ones are removed.
-
-    `snapshots` are the offsets of the snapshots there are, ascending.
-    """
-    while snapshots:
-        path = snapshot_path(directory, snapshots[-1])
-        try:
-            producers = producer_snapshots.decode(files.read(path))
-        except (CorruptSnapshot, FileNotFoundError) as error:
-            _log.warning("The producer snapshot %s is of no use: %s", path, error)
-            files.unlink_if_there(path)
-            snapshots.pop()
-            continue
-        states = ProducerStates(snapshots[-1])
-        states.load(producers)
-        return states
-    return None
-
-
-def save_snapshot(
-    directory: str, snapshots: list[int], states: ProducerStates, offset: int
-) -> str | None:
-    """Write down the producers as of an offset, unless that was done; the path if it was not.
-
-    The file may be synced later: without it, or with a part of it, an older one is used.
-    """
-    if snapshots and snapshots[-1] >= offset:
-        return None
-    path = snapshot_path(directory, offset)
-    files.write(path, producer_snapshots.encode(states.entries.values()))
-    snapshots.append(offset)
-    return path
 
 
 def replay_segments(states: ProducerStates, segments: Iterable[Segment], end_offset: int) -> None:

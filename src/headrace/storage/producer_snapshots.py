@@ -1,11 +1,22 @@
 """The `.snapshot` files: producers as of an offset, so that a start need not read the whole log."""
 
+import logging
 from collections.abc import Iterable
 from struct import Struct, error
 
 from headrace.errors import HeadraceError
 from headrace.protocol.batches import crc32c
-from headrace.storage.producer_state import NO_OFFSET, Producer, RememberedBatch
+from headrace.runtime import files
+from headrace.storage.producer_state import (
+    NO_OFFSET,
+    Producer,
+    ProducerStates,
+    RememberedBatch,
+)
+from headrace.storage.resources import Deletions
+from headrace.storage.segment import DELETED, SNAPSHOT
+
+_log = logging.getLogger(__name__)
 
 _VERSION = 1
 _HEADER = Struct(">hIi")
@@ -15,6 +26,59 @@ _CHECKED_FROM = 6  # The checksum covers what follows the version and itself.
 
 class CorruptSnapshot(HeadraceError):
     """A snapshot that cannot be trusted; an older one and more of the log replace it."""
+
+
+class Snapshots:
+    """The snapshots that a log has, by the offsets that they are named after, ascending."""
+
+    __slots__ = ("directory", "offsets")
+
+    def __init__(self, directory: str, offsets: list[int]) -> None:
+        self.directory = directory
+        self.offsets = offsets
+
+    def path(self, offset: int) -> str:
+        return f"{self.directory}/{offset:020d}{SNAPSHOT}"
+
+    @property
+    def latest(self) -> int:
+        return self.offsets[-1] if self.offsets else NO_OFFSET
+
+    def take(self, states: ProducerStates, offset: int) -> None:
+        """Write down the producers as of an offset.
+
+        The file may be synced later: without it, or with a part of it, an older one is used.
+        """
+        files.write(self.path(offset), encode(states.entries.values()))
+        self.offsets.append(offset)
+
+    def load(self) -> ProducerStates | None:
+        """The producers of the newest snapshot that can be read; worse ones are removed."""
+        while self.offsets:
+            offset = self.offsets[-1]
+            try:
+                producers = decode(files.read(self.path(offset)))
+            except (CorruptSnapshot, FileNotFoundError) as error:
+                _log.warning("The snapshot %s is of no use: %s", self.path(offset), error)
+                self.drop_from(offset)
+                continue
+            states = ProducerStates(offset)
+            states.load(producers)
+            return states
+        return None
+
+    def drop_from(self, offset: int) -> None:
+        """Remove the snapshots at and after an offset."""
+        while self.offsets and self.offsets[-1] >= offset:
+            files.unlink_if_there(self.path(self.offsets.pop()))
+
+    def delete_later(self, offset: int, deletions: Deletions, delay_ms: int) -> None:
+        """The segment that begins at an offset goes, and its snapshot with it."""
+        if offset in self.offsets:
+            self.offsets.remove(offset)
+            path = self.path(offset)
+            if files.rename_if_there(path, path + DELETED):
+                deletions.add(path + DELETED, delay_ms)
 
 
 def encode(producers: Iterable[Producer]) -> bytes:

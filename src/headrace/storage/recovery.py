@@ -29,13 +29,8 @@ from headrace.storage.config import LogConfig
 from headrace.storage.indexes import CorruptIndex, TransactionIndex
 from headrace.storage.leader_epochs import LeaderEpochs
 from headrace.storage.log import Log
-from headrace.storage.producer_replay import (
-    load_snapshot,
-    replay_batch,
-    replay_segments,
-    save_snapshot,
-    snapshot_path,
-)
+from headrace.storage.producer_replay import replay_batch, replay_segments
+from headrace.storage.producer_snapshots import Snapshots
 from headrace.storage.producer_state import ProducerStates
 from headrace.storage.resources import Resources
 from headrace.storage.scanning import batches_in, headers_in
@@ -79,14 +74,13 @@ def load_log(
     if not segments:
         segments.append(_new_segment(directory, log_start_offset, config, resources))
     log_start_offset = max(log_start_offset, segments[0].base_offset)
-    if clean and _can_trust(directory, content):
-        end_offset = _clean_end_offset(segments[-1], recovery_point, snapshots)
-        recovered = Recovered(end_offset, end_offset)
-    else:
+    recovered = _trust(directory, content, segments[-1], snapshots, recovery_point, clean)
+    if recovered is None:
         recovered = recover(directory, segments, snapshots, recovery_point)
     if recovered.end_offset < log_start_offset:
         _log.warning("%s ends before its start %d: it begins anew", directory, log_start_offset)
         discard(segments, 0)
+        snapshots.drop_from(0)
         segments[:] = [_new_segment(directory, log_start_offset, config, resources)]
         recovered = Recovered(log_start_offset, log_start_offset)
     return Log(
@@ -114,7 +108,7 @@ class Recovered(msgspec.Struct, frozen=True):
 
 
 def recover(
-    directory: str, segments: list[Segment], snapshots: list[int], recovery_point: int
+    directory: str, segments: list[Segment], snapshots: Snapshots, recovery_point: int
 ) -> Recovered:
     """Walk every segment beyond the recovery point and cut the log before what is not whole.
 
@@ -122,13 +116,13 @@ def recover(
     """
     first = max(0, segment_index(segments, recovery_point))
     next_offset = segments[first].base_offset
-    states = _producers_at(directory, segments[:first], snapshots, next_offset)
+    states = _producers_at(segments[:first], snapshots, next_offset)
     epochs = LeaderEpochs.load(f"{directory}/{LEADER_EPOCHS}")
     for at in range(first, len(segments)):
         segment = segments[at]
         next_offset = max(next_offset, segment.base_offset)
-        if at > first:
-            save_snapshot(directory, snapshots, states, segment.base_offset)
+        if segment.base_offset > snapshots.latest:
+            snapshots.take(states, segment.base_offset)
         size = segment.size
         next_offset = _recover_segment(segment, states, epochs, next_offset)
         if segment.size < size:
@@ -181,15 +175,11 @@ def _verified_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int,
         _log.warning("%s: %s", segment.path(LOG), error)
 
 
-def _producers_at(
-    directory: str, segments: list[Segment], snapshots: list[int], offset: int
-) -> ProducerStates:
+def _producers_at(segments: list[Segment], snapshots: Snapshots, offset: int) -> ProducerStates:
     """The producers as of an offset, from a snapshot before it and the segments between."""
-    for snapshot in [taken for taken in snapshots if taken > offset]:
-        files.unlink_if_there(snapshot_path(directory, snapshot))
-        snapshots.remove(snapshot)
+    snapshots.drop_from(offset + 1)
     start_offset = segments[0].base_offset if segments else offset
-    states = load_snapshot(directory, snapshots) or ProducerStates(start_offset)
+    states = snapshots.load() or ProducerStates(start_offset)
     first = max(0, segment_index(segments, states.end_offset))
     replay_segments(states, segments[first:], offset)
     return states
@@ -264,17 +254,17 @@ def _segments(
     ]
 
 
-def _snapshots(directory: str, content: dict[str, int], segments: list[Segment]) -> list[int]:
-    """Offsets of the producer snapshots; old ones that belong to no segment are removed."""
-    snapshots = sorted(_offset_of(name) for name in content if name.endswith(SNAPSHOT))
-    if len(snapshots) < 2:
-        return snapshots
-    base_offsets = {segment.base_offset for segment in segments}
-    kept = [taken for taken in snapshots if taken in base_offsets or taken == snapshots[-1]]
-    for taken in snapshots:
-        if taken not in kept:
-            files.unlink_if_there(snapshot_path(directory, taken))
-    return kept
+def _snapshots(directory: str, content: dict[str, int], segments: list[Segment]) -> Snapshots:
+    """The producer snapshots; old ones that belong to no segment are removed."""
+    offsets = sorted(_offset_of(name) for name in content if name.endswith(SNAPSHOT))
+    snapshots = Snapshots(directory, offsets)
+    if len(offsets) > 1:
+        kept = {segment.base_offset for segment in segments} | {offsets[-1]}
+        for offset in offsets:
+            if offset not in kept:
+                files.unlink_if_there(snapshots.path(offset))
+        snapshots.offsets = [offset for offset in offsets if offset in kept]
+    return snapshots
 
 
 def _topic_id(directory: str, content: dict[str, int]) -> Uuid:
@@ -289,19 +279,31 @@ def _topic_id(directory: str, content: dict[str, int]) -> Uuid:
         return ZERO
 
 
-def _can_trust(directory: str, content: dict[str, int]) -> bool:
-    """Whether the indexes that cannot be built from one segment alone are in order."""
+def _trust(
+    directory: str,
+    content: dict[str, int],
+    active: Segment,
+    snapshots: Snapshots,
+    recovery_point: int,
+    clean: bool,
+) -> Recovered | None:
+    """What is known of a log that was closed cleanly; None if it must be recovered after all."""
+    if not clean:
+        return None
     try:
         for name in content:
             if name.endswith(TRANSACTION_INDEX):
                 TransactionIndex.from_bytes(files.read(f"{directory}/{name}"))
-    except CorruptIndex as error:
-        _log.warning("%s is recovered, since a transaction index is damaged: %s", directory, error)
-        return False
-    return True
+        end_offset = _clean_end_offset(active, recovery_point, snapshots)
+    except (CorruptIndex, CorruptMessage) as error:
+        _log.warning("%s is recovered, though it was closed cleanly: %s", directory, error)
+        return None
+    # Whoever closed the log without a snapshot knew of no producers.
+    producers = None if snapshots.offsets else ProducerStates(end_offset)
+    return Recovered(end_offset, end_offset, producers)
 
 
-def _clean_end_offset(active: Segment, recovery_point: int, snapshots: list[int]) -> int:
+def _clean_end_offset(active: Segment, recovery_point: int, snapshots: Snapshots) -> int:
     """The end of a log that was closed cleanly, without a look at the file if possible.
 
     A clean stop leaves a recovery point and a producer snapshot at the end of each log. Where
@@ -309,7 +311,7 @@ def _clean_end_offset(active: Segment, recovery_point: int, snapshots: list[int]
     """
     if active.size == 0:
         return active.base_offset
-    if snapshots and snapshots[-1] == recovery_point and recovery_point > active.base_offset:
+    if snapshots.latest == recovery_point > active.base_offset:
         return recovery_point
     return active.next_offset()
 

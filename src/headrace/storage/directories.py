@@ -1,0 +1,273 @@
+"""The log directories of a node (`log.dirs`): which partition lies where, and what a failure takes.
+
+Opening lists the names in each directory and reads its checkpoints; a partition's own files are
+looked at when its log is asked for. So a node with thousands of partitions starts at once after a
+clean stop. A disk that fails takes the partitions on it offline and no others.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from os import urandom
+
+from headrace.errors import KafkaStorageError
+from headrace.protocol.uuids import ZERO, Uuid, to_text
+from headrace.runtime import files
+from headrace.storage.checkpoints import UNKNOWN_BROKER_EPOCH
+from headrace.storage.config import LogConfig
+from headrace.storage.directory import CheckpointPlan, LogDirectory
+from headrace.storage.log import Log
+from headrace.storage.recovery import load_log
+from headrace.storage.resources import Resources
+from headrace.storage.topic_partition import (
+    DELETE_SUFFIX,
+    STRAY_SUFFIX,
+    TopicPartition,
+    directory_name_aside,
+)
+
+_log = logging.getLogger(__name__)
+
+_RESERVED_IDS = 100  # Directory ids below it are no directories: migrating, unassigned, lost.
+
+
+class LogDirectories:
+    """Every log of a node, by partition. Belongs to the event loop's thread, as the logs do."""
+
+    def __init__(
+        self,
+        directories: Sequence[LogDirectory],
+        resources: Resources | None = None,
+        on_offline: Callable[[LogDirectory], None] | None = None,
+    ) -> None:
+        self.directories = directories
+        self.resources = resources or Resources()
+        self.logs: dict[TopicPartition, Log] = {}
+        self._on_offline = on_offline
+        for directory in directories:
+            directory.on_failure = partial(self.fail, directory)
+
+    @classmethod
+    def open(
+        cls,
+        paths: Sequence[str],
+        directory_ids: Mapping[str, Uuid],
+        *,
+        resources: Resources | None = None,
+        on_offline: Callable[[LogDirectory], None] | None = None,
+    ) -> "LogDirectories":
+        """Lock the directories and list what is in them.
+
+        One that cannot be used is offline from the start; it is an error if that leaves none.
+        A directory that another broker uses is an error in any case.
+        """
+        directories = [LogDirectory(path, directory_ids.get(path, ZERO)) for path in paths]
+        opened = cls(directories, resources, on_offline)
+        for directory in directories:
+            try:
+                directory.open(opened.resources)
+            except OSError as error:
+                opened.fail(directory, error)
+        if not opened.online:
+            raise KafkaStorageError(f"None of the log directories {', '.join(paths)} can be used.")
+        return opened
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.failure is None]
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """The epoch in which the node stopped cleanly, -1 if it did not in some directory."""
+        epochs = {directory.previous_broker_epoch for directory in self.online}
+        return epochs.pop() if len(epochs) == 1 else UNKNOWN_BROKER_EPOCH
+
+    def __iter__(self) -> Iterator[Log]:
+        return iter(self.logs.values())
+
+    # Finding, making, deleting logs
+
+    def log_of(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+        directory_id: Uuid = ZERO,
+    ) -> Log:
+        """The log of a partition that this node should have: loaded if it is there, or made.
+
+        Files of a topic that had the same name are not this topic's: they are set aside.
+        """
+        log = self.logs.get(topic_partition)
+        if log is not None:
+            return log
+        directory = self._directory_holding(topic_partition)
+        if directory is not None:
+            log = self._load(directory, topic_partition, topic_id, config)
+        if log is None:
+            directory = self._directory_for_new(directory_id)
+            log = self._create(directory, topic_partition, topic_id, config)
+        assert directory is not None
+        self._adopt(log, directory)
+        return log
+
+    def directory_of(self, log: Log) -> LogDirectory:
+        path = log.directory.rpartition("/")[0]
+        return next(directory for directory in self.directories if directory.path == path)
+
+    def _directory_holding(self, topic_partition: TopicPartition) -> LogDirectory | None:
+        for directory in self.directories:
+            if topic_partition in directory.unclaimed and directory.failure is None:
+                return directory
+        return None
+
+    def _load(
+        self,
+        directory: LogDirectory,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+    ) -> Log | None:
+        """Open what is there; None if it belongs to another topic and was set aside."""
+        path = directory.unclaimed.pop(topic_partition)
+        try:
+            log = load_log(
+                topic_partition,
+                path,
+                config,
+                self.resources,
+                clean=directory.was_clean,
+                recovery_point=directory.recovery_points.get(topic_partition, 0),
+                log_start_offset=directory.log_start_offsets.get(topic_partition, 0),
+                high_watermark=directory.high_watermarks.get(topic_partition, 0),
+            )
+            if log.topic_id == topic_id:
+                return log
+            log.release()
+            self._set_aside(directory, topic_partition, path)
+        except OSError as error:
+            self.fail(directory, error)
+            raise KafkaStorageError(f"{topic_partition} cannot be loaded: {error}") from error
+        return None
+
+    def _directory_for_new(self, directory_id: Uuid) -> LogDirectory:
+        """Where a new partition goes: where the metadata says, or where there is most room.
+
+        Each directory gets partitions in proportion to its free space, which spreads them evenly
+        over equal disks and keeps them off one that is nearly full.
+        """
+        for directory in self.directories:
+            if directory.id == directory_id != ZERO:
+                directory.check_online()
+                return directory
+        if int.from_bytes(directory_id) >= _RESERVED_IDS:
+            raise KafkaStorageError(
+                f"The log directory {to_text(directory_id)} is not there; was it taken out of "
+                "log.dirs?"
+            )
+        candidates = [(directory.crowding(), directory) for directory in self.online]
+        if not candidates:
+            raise KafkaStorageError("All log directories are offline; see the broker's log.")
+        return min(candidates, key=lambda candidate: candidate[0])[1]
+
+    def _create(
+        self,
+        directory: LogDirectory,
+        topic_partition: TopicPartition,
+        topic_id: Uuid,
+        config: LogConfig,
+    ) -> Log:
+        path = f"{directory.path}/{topic_partition}"
+        try:
+            return Log.create(topic_partition, path, config, self.resources, topic_id=topic_id)
+        except OSError as error:
+            files.remove_tree(path)
+            if not files.is_passing(error):
+                self.fail(directory, error)
+            raise KafkaStorageError(f"{path} cannot be made: {error}") from error
+
+    def _adopt(self, log: Log, directory: LogDirectory) -> None:
+        self.logs[log.topic_partition] = log
+        directory.logs[log.topic_partition] = log
+        log.on_failure = directory.on_failure
+
+    def delete(self, log: Log) -> None:
+        """Take a log out of service; its directory goes after `file.delete.delay.ms`."""
+        directory = self.directory_of(log)
+        del self.logs[log.topic_partition]
+        del directory.logs[log.topic_partition]
+        if directory.failure is not None:
+            return
+        name = directory_name_aside(log.topic_partition, urandom(16).hex(), DELETE_SUFFIX)
+        try:
+            log.move_directory(f"{directory.path}/{name}")
+        except OSError as error:
+            self.fail(directory, error)
+            return
+        log.release()
+        self.resources.deletions.add(log.directory, log.config.file_delete_delay_ms)
+
+    def set_strays_aside(self) -> list[TopicPartition]:
+        """Rename the partition directories that nobody has asked for, once all were asked for.
+
+        The metadata does not know them, so they must not be served; a person may want to look.
+        """
+        strays = []
+        for directory in self.online:
+            for topic_partition, path in list(directory.unclaimed.items()):
+                del directory.unclaimed[topic_partition]
+                try:
+                    self._set_aside(directory, topic_partition, path)
+                except OSError as error:
+                    self.fail(directory, error)
+                    break
+                strays.append(topic_partition)
+        return strays
+
+    def _set_aside(
+        self, directory: LogDirectory, topic_partition: TopicPartition, path: str
+    ) -> None:
+        aside = directory_name_aside(topic_partition, urandom(16).hex(), STRAY_SUFFIX)
+        _log.warning("%s belongs to no topic here; it is kept as %s", path, aside)
+        files.rename(path, f"{directory.path}/{aside}")
+
+    # Failing
+
+    def fail(self, directory: LogDirectory, error: OSError) -> None:
+        """A disk has failed: its partitions answer with an error, the others go on."""
+        if directory.failure is not None:
+            return
+        _log.error("The log directory %s is offline: %s", directory.path, error)
+        directory.failure = str(error)
+        for log in list(directory.logs.values()):
+            log.fail(error)
+        if self._on_offline is not None:
+            self._on_offline(directory)
+
+    # What is done from time to time; plans are run in a thread
+
+    def logs_to_flush(self, now_ms: int) -> list[Log]:
+        """The logs that `flush.messages`, `flush.ms` or a roll ask to sync."""
+        return [log for log in self.logs.values() if log.flush_needed(now_ms)]
+
+    def plan_high_watermarks(self) -> list[CheckpointPlan]:
+        """For every `replica.high.watermark.checkpoint.interval.ms`."""
+        plans = [directory.plan_high_watermarks() for directory in self.online]
+        return [plan for plan in plans if plan is not None]
+
+    def plan_checkpoints(self) -> list[CheckpointPlan]:
+        """For every `log.flush.offset.checkpoint.interval.ms`."""
+        plans = [directory.plan_checkpoints() for directory in self.online]
+        return [plan for plan in plans if plan is not None]
+
+    # Stopping
+
+    def close(self, broker_epoch: int = UNKNOWN_BROKER_EPOCH) -> None:
+        """Stop cleanly. A directory where that fails is recovered at the next start."""
+        for directory in self.online:
+            try:
+                directory.close(broker_epoch)
+            except (OSError, KafkaStorageError) as error:
+                _log.error("%s was not closed cleanly: %s", directory.path, error)
+            directory.release()
+        self.logs.clear()
