@@ -17,6 +17,7 @@ from headrace.controller.decision import ClusterDefaults, Decide
 from headrace.controller.registration import (
     BrokerIdentity,
     ControllerIdentity,
+    check_features,
     register_broker,
     register_controller,
     shut_down_broker,
@@ -104,6 +105,7 @@ class Controller:
         broker: BrokerIdentity,
     ) -> int:
         """Lead, fill an empty log, and register this node, all with one sync; its broker epoch."""
+        check_features(self.image, broker.features)
         self._loader.replay(self.log.take_over(controller.endpoints, self._clock.now_ms()))
         in_transaction = self._loader.transaction_offset is not None
         self._write(
@@ -123,10 +125,12 @@ class Controller:
 
     async def stop(self, broker_id: int) -> None:
         """Fence this node's broker, let writes and a snapshot under way finish, close the log."""
-        if self.failure is None:
+        try:
             await self.submit(
                 lambda image: shut_down_broker(image, broker_id, self.broker_epoch, self.defaults)
             )
+        except KafkaStorageError as error:
+            _log.warning("The broker stops without being fenced: %s", error)
         await self.close()
 
     async def close(self) -> None:
@@ -145,14 +149,18 @@ class Controller:
         high watermark move. A quorum of one has no followers, and an idle node should leave the
         disk alone.
         """
-        self._begin_snapshot_if_due()
+        if self.log.has_aged(self._clock.now_ms()):
+            self._begin_snapshot()
         if self._snapshotting is not None:
             await self._snapshotting
-        self.log.clean(self._clock.now_ms())
+        try:
+            self.log.clean(self._clock.now_ms())
+        except (OSError, KafkaStorageError) as error:
+            _log.warning("Old metadata snapshots were not deleted: %s", error)
 
-    def _begin_snapshot_if_due(self) -> None:
-        idle = self._snapshotting is None or self._snapshotting.done()
-        if idle and self.failure is None and self.log.is_snapshot_due(self._clock.now_ms()):
+    def _begin_snapshot(self) -> None:
+        is_idle = self._snapshotting is None or self._snapshotting.done()
+        if is_idle and self.failure is None:
             task = asyncio.get_running_loop().create_task(self._snapshot(self.image))
             self._snapshotting = task
 
@@ -160,11 +168,10 @@ class Controller:
         plan = self.log.plan_snapshot(image, self._clock.now_ms())
         try:
             await self._background(plan.run)
-        except OSError as error:
+            self.log.snapshot_taken(plan)
+        except (OSError, KafkaStorageError) as error:
             # The log still has every record; the next attempt comes by itself.
             _log.warning("The metadata snapshot %s was not written: %s", plan.id.file_name, error)
-            return
-        self.log.snapshot_taken(plan)
 
     # Writing.
 
@@ -216,7 +223,8 @@ class Controller:
                     self._publish(publication)
                 if not done.done():
                     done.set_result(None)
-        self._begin_snapshot_if_due()
+        if self.log.has_grown:
+            self._begin_snapshot()
 
     def _publish(self, publication: Publication) -> None:
         self.image = publication.image

@@ -76,7 +76,9 @@ def register_broker(
 ) -> Decision[int]:
     """Register a new incarnation of a broker, or amend the present one; replies its epoch."""
     _check_directories(image, broker)
-    _check_features(image, broker.features)
+    if METADATA_VERSION not in broker.features:
+        raise InvalidRegistration(f"a broker must say which levels of {METADATA_VERSION} it speaks")
+    check_features(image, broker.features)
     present = image.brokers.get(broker.broker_id)
     records: list[VersionedRecord] = []
     epoch, fenced, in_controlled_shutdown = next_offset, True, False
@@ -266,9 +268,8 @@ def _check_directories(image: MetadataImage, broker: BrokerIdentity) -> None:
             )
 
 
-def _check_features(image: MetadataImage, supported: Mapping[str, VersionRange]) -> None:
-    if METADATA_VERSION not in supported:
-        raise InvalidRegistration(f"a broker must say which levels of {METADATA_VERSION} it speaks")
+def check_features(image: MetadataImage, supported: Mapping[str, VersionRange]) -> None:
+    """Raise unless a node of these abilities can work at the levels that the cluster has."""
     for feature, level in image.features.items():
         levels = supported.get(feature, VersionRange(0, 0))
         if not levels.covers(level):

@@ -62,10 +62,18 @@ def encode_batch(
     records: Sequence[VersionedRecord], base_offset: int, epoch: int, timestamp_ms: int
 ) -> bytearray:
     """One batch: as all of it is written or nothing, so is the operation that it stands for."""
+    values = [encode_metadata_record(message, version) for message, version in records]
+    return encode_values(values, base_offset, epoch, timestamp_ms)
+
+
+def encode_values(
+    values: Sequence[bytes], base_offset: int, epoch: int, timestamp_ms: int
+) -> bytearray:
+    """A batch of records that are encoded already."""
     return build_batch(
         [
-            Record(offset, timestamp_ms, None, encode_metadata_record(message, version))
-            for offset, (message, version) in enumerate(records, base_offset)
+            Record(offset, timestamp_ms, None, value)
+            for offset, value in enumerate(values, base_offset)
         ],
         leader_epoch=epoch,
     )

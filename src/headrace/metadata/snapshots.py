@@ -8,7 +8,6 @@ leaves for the first leader, has the same form.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -17,10 +16,11 @@ from headrace.metadata.records import (
     CorruptMetadata,
     VersionedRecord,
     decode_batches,
-    encode_batch,
     encode_control_batch,
+    encode_values,
 )
 from headrace.protocol.message import Message
+from headrace.protocol.metadata_records import encode_metadata_record
 from headrace.protocol.schemas.records.control import (
     KRaftVersionRecord,
     SnapshotFooterRecord,
@@ -29,7 +29,7 @@ from headrace.protocol.schemas.records.control import (
 )
 
 _SUFFIX = ".checkpoint"
-_RECORDS_PER_BATCH = 1024  # At most some kilobytes each, so a batch stays below its limit.
+_CHUNK_SIZE = 256 << 10
 
 
 class SnapshotId(NamedTuple):
@@ -80,11 +80,25 @@ def encode_snapshot(
         opening += [KRaftVersionRecord(0, kraft_version), voters]
     yield encode_control_batch(opening, 0, epoch, now_ms)
     offset = len(opening)
-    source = iter(records)
-    while chunk := list(islice(source, _RECORDS_PER_BATCH)):
-        yield encode_batch(chunk, offset, epoch, now_ms)
-        offset += len(chunk)
+    for values in _chunks(records):
+        yield encode_values(values, offset, epoch, now_ms)
+        offset += len(values)
     yield encode_control_batch([SnapshotFooterRecord()], offset, epoch, now_ms)
+
+
+def _chunks(records: Iterable[VersionedRecord]) -> Iterator[list[bytes]]:
+    """The records, encoded, in pieces that make batches of a handy size."""
+    chunk: list[bytes] = []
+    size = 0
+    for message, version in records:
+        value = encode_metadata_record(message, version)
+        chunk.append(value)
+        size += len(value)
+        if size >= _CHUNK_SIZE:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def decode_snapshot(data: bytes) -> Snapshot:

@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, PolicyViolation
+from headrace.metadata.features import DEFAULT_LEVELS
 from headrace.metadata.image import Endpoint, MetadataImage
-from headrace.metadata.image_records import image_records
+from headrace.metadata.image_records import feature_records, image_records
 from headrace.metadata.loader import MetadataLoader
 from headrace.metadata.records import (
+    BATCH_SIZE_MAX,
     CorruptMetadata,
     MetadataBatch,
     VersionedRecord,
@@ -57,7 +59,6 @@ from headrace.storage.resources import Resources
 _log = logging.getLogger(__name__)
 
 _READ_SIZE = 8 << 20
-_BATCH_SIZE_MAX = 8 << 20
 _RECORDS_PER_BATCH = 10_000
 _REPLAY_BYTES_MAX = 1 << 20
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -158,7 +159,7 @@ class MetadataLog:
             LogConfig(
                 segment_bytes=log._settings.segment_bytes,
                 segment_ms=log._settings.segment_ms,
-                max_message_bytes=_BATCH_SIZE_MAX,
+                max_message_bytes=BATCH_SIZE_MAX,
                 cleanup_policy=frozenset(),
             ),
             resources or Resources(),
@@ -259,12 +260,12 @@ class MetadataLog:
             )
 
     def read_bootstrap(self) -> Sequence[Message]:
-        """The records that formatting left for the first leader; none if the file is missing."""
+        """The records that formatting left for the first leader, or the usual ones."""
         directory = self.directory.removesuffix(f"/{METADATA_PARTITION}")
         try:
             return decode_snapshot(files.read(f"{directory}/{BOOTSTRAP_FILE}")).records
         except FileNotFoundError:
-            return ()
+            return feature_records(DEFAULT_LEVELS)
 
     # Leading.
 
@@ -337,6 +338,11 @@ class MetadataLog:
                 [record.message for record in some],
             )
             data = encode_batch(some, offset, self.leader_epoch, now_ms)
+            if len(data) > BATCH_SIZE_MAX:
+                raise PolicyViolation(
+                    f"the change would take {len(data):,} bytes of metadata records, and one batch "
+                    f"may have {BATCH_SIZE_MAX:,}; split it into several requests"
+                )
             prepared.append(PreparedBatch(data, batch))
         return prepared
 
@@ -363,19 +369,21 @@ class MetadataLog:
 
     # Snapshots.
 
-    def is_snapshot_due(self, now_ms: int) -> bool:
-        """By Kafka's rules, and earlier where a restart would have much to replay.
+    @property
+    def has_grown(self) -> bool:
+        """Whether a snapshot is due for the size of what came after the last one.
 
-        Kafka reads its 20 MiB of records in a blink; we would be seconds at it.
+        Earlier than Kafka would, whose 20 MiB of records it reads in a blink and we in seconds.
         """
-        if self.snapshots and self.snapshots[-1].end_offset >= self.high_watermark:
-            return False
         grown = self._log.size_bytes - self._bytes_at_snapshot
         acceptable = max(_REPLAY_BYTES_MAX, self._snapshot_size)
-        if grown >= min(acceptable, self._settings.record_bytes_between_snapshots):
-            return True
+        return grown >= min(acceptable, self._settings.record_bytes_between_snapshots)
+
+    def has_aged(self, now_ms: int) -> bool:
+        """Whether a snapshot is due for the age of the last one, given there is any news."""
+        if self.snapshots and self.snapshots[-1].end_offset >= self.high_watermark:
+            return False
         interval_ms = self._settings.snapshot_interval_ms
-        self._snapshot_ms = self._snapshot_ms or now_ms
         return 0 < interval_ms <= now_ms - self._snapshot_ms
 
     def plan_snapshot(self, image: MetadataImage, now_ms: int) -> SnapshotPlan:
