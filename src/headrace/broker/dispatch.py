@@ -19,7 +19,7 @@ from headrace.broker.connection import Connection, HostileFrame
 from headrace.errors import KafkaError, UnknownServerError
 from headrace.protocol import hot_fetch, hot_produce
 from headrace.protocol.api_keys import ApiKey
-from headrace.protocol.codec import DecodeError, decode
+from headrace.protocol.codec import DecodeError, read
 from headrace.protocol.framing import encode_response, frame_response, read_request_header
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id.
+_REQUEST_BYTES_MAX = 16 << 20
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 
 
@@ -49,6 +50,7 @@ class Dispatcher:
             key, version, correlation_id, client_size = _HEADER.unpack_from(frame, position)
             raw = self._raw.get(key)
             if raw is None:
+                _check_size(end - position, key)
                 self._serve(connection, frame, position, began)
                 return
             handler, flexible_from, entry = raw
@@ -73,7 +75,8 @@ class Dispatcher:
             self._answer_unsupported_api_versions(connection, header.correlation_id)
             return
         handler = entry.handler()
-        request = decode(handler.request_type, version, frame, body)
+        # As in Kafka, bytes after the last field are nobody's business.
+        request, _ = read(handler.request_type, version, frame, body)
         call = Call(self._broker, connection, version, header.client_id)
         try:
             answer = handler.function(request, call)
@@ -135,6 +138,12 @@ class Dispatcher:
         from headrace.broker.api.cluster.api_versions import refuse_version
 
         connection.answer(encode_response(correlation_id, _API_VERSIONS, 0, refuse_version()))
+
+
+def _check_size(size: int, key: int) -> None:
+    """Only records are large. A frame full of tiny things would grow in memory when decoded."""
+    if size > _REQUEST_BYTES_MAX:
+        raise HostileFrame(f"a request of {size} bytes is too large for API {key}")
 
 
 def _unsupported(key: int, version: int) -> HostileFrame:

@@ -4,8 +4,8 @@ While one round of fsyncs runs in a thread, the next round gathers: however many
 wait, the disk sees one fsync per log and round. The waiters are bounded by the connections.
 """
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable
+from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from headrace.errors import KafkaStorageError
@@ -13,9 +13,9 @@ from headrace.errors import KafkaStorageError
 if TYPE_CHECKING:
     import asyncio
 
+    from headrace.runtime.clock import Clock
+    from headrace.runtime.metrics import Durations
     from headrace.storage.log import Log
-
-log = logging.getLogger(__name__)
 
 
 class Flusher:
@@ -26,8 +26,13 @@ class Flusher:
         loop: "asyncio.AbstractEventLoop",
         background: Callable[..., Awaitable[object]],
         on_failure: "Callable[[Log, OSError], None]",
+        *,
+        clock: "Clock",
+        durations: "Durations",
     ) -> None:
         self._loop = loop
+        self._clock = clock
+        self._durations = durations
         self._background = background
         self._on_failure = on_failure
         self._logs: dict[Log, None] = {}
@@ -42,6 +47,11 @@ class Flusher:
         self._waiters.append(then)
         if self._round is None:
             self._round = self._loop.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Finish the round under way; whoever waits for it has been promised an answer."""
+        if self._round is not None:
+            await self._round
 
     async def _run(self) -> None:
         while self._waiters:
@@ -58,8 +68,9 @@ class Flusher:
                 then(failure)
         self._round = None
 
-    async def _flush_one(self, flushed: "Log") -> None:
-        job = flushed.prepare_flush()
-        if job is not None:
-            await self._background(job.run)
-            flushed.flushed(job)
+    async def _flush_one(self, log_: "Log") -> None:
+        began_ns = perf_counter_ns()
+        plan = log_.plan_flush()
+        await self._background(plan.run)
+        log_.flushed(plan, self._clock.now_ms())
+        self._durations.add_ns(perf_counter_ns() - began_ns)

@@ -36,7 +36,7 @@ Slice = TypeVar("Slice", bound=Sized)
 class FetchedPartition(NamedTuple, Generic[Slice]):
     """What the answer says of one partition."""
 
-    index: int
+    partition: int
     error_code: int
     high_watermark: int
     last_stable_offset: int

@@ -42,27 +42,23 @@ class ProduceView(NamedTuple):
 class Appended(NamedTuple):
     """Where one record set went."""
 
-    index: int
+    partition: int
     base_offset: int
     log_append_time_ms: int
     log_start_offset: int
 
 
 def read_produce(frame: memoryview, position: int, version: int) -> ProduceView:
-    """Decode the body of a Produce request that ends where the frame ends."""
+    """Decode the body of a Produce request that lies within the frame."""
     try:
         if version >= FLEXIBLE_FROM:
-            view, position = _read_flexible(frame, position, version)
-        else:
-            view, position = _read_classic(frame, position)
+            return _read_flexible(frame, position, version)
+        return _read_classic(frame, position)
     except (StructError, IndexError, UnicodeDecodeError) as error:
         raise DecodeError(f"Produce v{version} ends too early: {error}") from error
-    if position != len(frame):
-        raise DecodeError(f"Produce v{version} has {len(frame) - position} bytes too many")
-    return view
 
 
-def _read_classic(frame: memoryview, position: int) -> tuple[ProduceView, int]:
+def _read_classic(frame: memoryview, position: int) -> ProduceView:
     end = len(frame)
     transactional_id = None
     size = _I16.unpack_from(frame, position)[0]
@@ -93,10 +89,10 @@ def _read_classic(frame: memoryview, position: int) -> tuple[ProduceView, int]:
             partitions.append((index, frame[position : position + size]))
             position += size
         topics.append((name, partitions))
-    return ProduceView(transactional_id, acks, timeout_ms, topics), position
+    return ProduceView(transactional_id, acks, timeout_ms, topics)
 
 
-def _read_flexible(frame: memoryview, position: int, version: int) -> tuple[ProduceView, int]:
+def _read_flexible(frame: memoryview, position: int, version: int) -> ProduceView:
     transactional_id = None
     size, position = _uvarint(frame, position)
     if size:
@@ -125,8 +121,8 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> tuple[Prod
             position = skip_tags(frame, position)
         topics.append((name, partitions))
         position = skip_tags(frame, position)
-    position = skip_tags(frame, position)
-    return ProduceView(transactional_id, acks, timeout_ms, topics), position
+    skip_tags(frame, position)
+    return ProduceView(transactional_id, acks, timeout_ms, topics)
 
 
 def write_success(

@@ -69,13 +69,6 @@ def test_every_truncation_is_an_error(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_bytes_left_over_are_an_error(version: int) -> None:
-    body = encode(request(version), version) + b"\0"
-    with pytest.raises(DecodeError, match="1 bytes too many"):
-        read_produce(memoryview(body), 0, version)
-
-
-@pytest.mark.parametrize("version", VERSIONS)
 def test_writes_what_the_generated_codec_reads(version: int) -> None:
     keys = list(NAMES.values() if version >= TOPIC_IDS_FROM else NAMES.keys())
     done = [(key, [Appended(0, 41, -1, 5), Appended(7, 1 << 40, 1700, 6)]) for key in keys]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from headrace.broker.connection import Connection
     from headrace.broker.node import Broker
     from headrace.broker.partitions import HostedTopic, Partition
-    from headrace.storage.log import LogSlice
+    from headrace.storage.log import Log, LogSlice
 
 _READ_COMMITTED = 1
 _INLINE_BYTES_MAX = 8 * 1024  # Up to here a read and one send are cheaper than a sendfile.
@@ -140,13 +140,13 @@ class _Fetch:
         slice_ = None
         size = 0
         if target.offset != bound:
-            slice_ = log.read(target.offset, max(0, min(target.size_max, left)), bound)
+            # Only the first may exceed its limit, so that there is progress and a bound.
+            size_max = max(0, min(target.size_max, left))
+            slice_ = log.read(target.offset, size_max, bound, at_least_one=is_first)
             size = slice_.size
-            if size > left and not is_first:
-                slice_, size = None, 0  # Only the first may exceed, so that all make progress.
         aborted = None
         if is_committed:
-            aborted = log.aborted_transactions(target.offset, slice_) if slice_ is not None else ()
+            aborted = self._aborted(log, target.offset, stable) if size else ()
         result = FetchedPartition(
             target.index,
             0,
@@ -157,6 +157,11 @@ class _Fetch:
             aborted,
         )
         return result, size
+
+    @staticmethod
+    def _aborted(log: "Log", offset: int, stable: int) -> list[tuple[int, int]]:
+        found = log.aborted_transactions(offset, stable)
+        return [(aborted.producer_id, aborted.first_offset) for aborted in found]
 
     def _unknown(self, target: FetchTarget) -> KafkaError:
         if self._version >= TOPIC_IDS_FROM:

@@ -77,6 +77,7 @@ def produce(
     if request.acks == 0:
         _pass_silently(connection, failures)
         return
+    answer: bytes | bytearray
     if failures:
         answer = _with_failures(request, version, correlation_id, done, failures)
     else:
@@ -119,7 +120,7 @@ def _append(
         broker.wake_ups.changed(partition)
     log = partition.log
     assert log is not None
-    if log.is_flush_due:
+    if log.unflushed_messages >= log.config.flush_messages:
         unflushed.append(log)
     metrics = topic.metrics
     metrics.produce_requests += 1
@@ -176,7 +177,7 @@ def _with_failures(
 
     responses = []
     for (key, record_sets), (_, appended) in zip(request.topics, done, strict=True):
-        went_well = {item.index: item for item in appended}
+        went_well = {item.partition: item for item in appended}
         topic = TopicProduceResponse()
         if version >= TOPIC_IDS_FROM:
             topic.topic_id = key

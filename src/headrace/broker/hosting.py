@@ -1,0 +1,143 @@
+"""Keeps this node's logs and settings in step with the metadata: what is published is carried out.
+
+The image says what should be; here it is made so: partitions get logs, deleted topics lose
+theirs, a changed config reaches every log that it governs. It is the same code at the start, when
+everything is new, and later, when a little is.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from headrace.errors import KafkaStorageError
+from headrace.metadata.image import ConfigResource, ResourceType
+from headrace.protocol.uuids import ZERO, Uuid
+from headrace.settings.broker import with_dynamic
+from headrace.settings.topic import effective
+from headrace.storage.config import LogConfig
+from headrace.storage.topic_partition import TopicPartition
+
+if TYPE_CHECKING:
+    from headrace.broker.delayed import WakeUps
+    from headrace.broker.partitions import Partition, Partitions
+    from headrace.metadata.delta import ImageDelta
+    from headrace.metadata.image import MetadataImage, TopicImage
+    from headrace.runtime.metrics import Metrics
+    from headrace.settings.broker import BrokerSettings
+    from headrace.storage.directories import LogDirectories
+
+_log = logging.getLogger(__name__)
+
+
+class TopicConfigs:
+    """The effective config of every topic's logs; equal configs are one object."""
+
+    def __init__(self, static: "BrokerSettings", node_id: int) -> None:
+        self._static = static
+        self._node_id = node_id
+        self._made: dict[frozenset[tuple[str, str]], LogConfig] = {}
+        self.settings = static
+
+    def of(self, image: "MetadataImage", topic: str) -> LogConfig:
+        overrides = image.configs_of(ResourceType.TOPIC, topic)
+        key = frozenset(overrides.items())
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = LogConfig(**effective(overrides, self.settings))
+        return made
+
+    def relayer(self, image: "MetadataImage") -> None:
+        """The broker's own configs have changed: every topic's defaults may be others now."""
+        self.settings = with_dynamic(
+            self._static,
+            image.configs_of(ResourceType.BROKER, ""),
+            image.configs_of(ResourceType.BROKER, str(self._node_id)),
+        )
+        self._made.clear()
+
+
+class Hosting:
+    """Carries out the images of the metadata on this node's partitions."""
+
+    def __init__(
+        self,
+        node_id: int,
+        partitions: "Partitions",
+        directories: "LogDirectories",
+        configs: TopicConfigs,
+        metrics: "Metrics",
+        wake_ups: "WakeUps",
+    ) -> None:
+        self._node_id = node_id
+        self._partitions = partitions
+        self._directories = directories
+        self._configs = configs
+        self._metrics = metrics
+        self._wake_ups = wake_ups
+
+    def take_up(self, image: "MetadataImage") -> None:
+        """Host everything that the image gives to this node; at the start."""
+        self._configs.relayer(image)
+        for topic in image.topics.values():
+            self._host(topic, image)
+
+    def apply(self, delta: "ImageDelta", image: "MetadataImage") -> None:
+        """Carry out what changed. Deletions first: a new topic may have an old one's name."""
+        for gone in delta.topics_deleted:
+            self._drop(gone)
+        self._reconfigure(delta.configs_changed, image)
+        for topic_id in (*delta.topics_created, *delta.topics_changed):
+            topic = image.topics_by_id.get(topic_id)
+            if topic is not None:
+                self._host(topic, image)
+
+    def _host(self, topic: "TopicImage", image: "MetadataImage") -> None:
+        hosted = self._partitions.host(topic, self._node_id, self._metrics.topic(topic.name))
+        config = self._configs.of(image, topic.name)
+        for partition in hosted.partitions:
+            if partition is not None and partition.log is None:
+                self._attach(partition, config)
+
+    def _attach(self, partition: "Partition", config: LogConfig) -> None:
+        name = TopicPartition(partition.topic.name, partition.index)
+        try:
+            partition.log = self._directories.log_of(
+                name, partition.topic_id, config, directory_id=self._directory_of(partition)
+            )
+        except KafkaStorageError as error:
+            _log.error("%s is offline: %s", name, error)
+
+    def _directory_of(self, partition: "Partition") -> Uuid:
+        """The directory that the metadata names; reserved ids say that it leaves it to us."""
+        image = partition.image
+        if not image.directories:
+            return ZERO
+        return image.directories[image.replicas.index(self._node_id)]
+
+    def _drop(self, topic: "TopicImage") -> None:
+        hosted = self._partitions.drop(topic.id)
+        if hosted is None:
+            return
+        for partition in hosted.partitions:
+            if partition is None:
+                continue
+            if partition.waiters:
+                self._wake_ups.changed(partition)
+            if partition.log is not None:
+                self._directories.delete(partition.log)
+        self._metrics.forget_topic(topic.name)
+
+    def _reconfigure(self, changed: "Iterable[ConfigResource]", image: "MetadataImage") -> None:
+        resources = list(changed)
+        topics: Iterable[str] = [r.name for r in resources if r.type == ResourceType.TOPIC]
+        if any(r.type == ResourceType.BROKER for r in resources):
+            self._configs.relayer(image)
+            topics = list(image.topics)
+        for topic in topics:
+            hosted = self._partitions.by_wire_name.get(topic.encode())
+            if hosted is None:
+                continue
+            config = self._configs.of(image, topic)
+            for partition in hosted.partitions:
+                if partition is not None and partition.log is not None:
+                    partition.log.config = config

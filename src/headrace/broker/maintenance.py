@@ -1,0 +1,105 @@
+"""What a node does from time to time, beside its requests: checkpoints, syncs, retention.
+
+Each round plans on the event loop, where the logs belong, and works in a thread, where the
+disk may take its time.
+"""
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from headrace.errors import KafkaStorageError
+from headrace.storage.resources import unlink_all
+from headrace.storage.retention import delete_expired
+
+if TYPE_CHECKING:
+    from headrace.broker.node import Broker
+
+log = logging.getLogger(__name__)
+
+_DELETION_INTERVAL_MS = 1000
+_METADATA_INTERVAL_MS = 60_000
+_FLUSH_INTERVAL_MS_MAX = 3_000
+
+
+class Maintenance:
+    """The rounds of one node."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    def start(self) -> None:
+        every = self._broker.tasks.every
+        settings = self._broker.settings
+        later_ms = settings.log_initial_task_delay_ms
+        every(
+            lambda: self._broker.settings.replica_high_watermark_checkpoint_interval_ms,
+            self.checkpoint_high_watermarks,
+            "high watermark checkpoint",
+        )
+        every(
+            lambda: self._broker.settings.log_flush_offset_checkpoint_interval_ms,
+            self.checkpoint,
+            "recovery point checkpoint",
+        )
+        every(self._flush_interval_ms, self.flush_due_logs, "log flush")
+        every(lambda: _DELETION_INTERVAL_MS, self.delete_files, "deletion of files")
+        every(lambda: _METADATA_INTERVAL_MS, self._broker.controller.maintain, "metadata snapshot")
+        every(
+            lambda: self._broker.settings.log_retention_check_interval_ms,
+            self.enforce_retention,
+            "log retention",
+            first_ms=later_ms,
+        )
+        every(
+            lambda: self._broker.settings.producer_id_expiration_check_interval_ms,
+            self.expire_producers,
+            "producer expiry",
+        )
+
+    async def checkpoint_high_watermarks(self) -> None:
+        for directory in self._broker.directories.online:
+            plan = directory.plan_high_watermarks()
+            if plan is not None:
+                await self._broker.background(plan.run)
+
+    async def checkpoint(self) -> None:
+        for directory in self._broker.directories.online:
+            plan = directory.plan_checkpoints()
+            if plan is not None:
+                await self._broker.background(plan.run)
+
+    def _flush_interval_ms(self) -> int:
+        """Kafka looks every 3 s by default; a shorter `flush.ms` is of no use without more looks."""
+        return min(self._broker.settings.log_flush_scheduler_interval_ms, _FLUSH_INTERVAL_MS_MAX)
+
+    def flush_due_logs(self) -> None:
+        due = self._broker.directories.logs_to_flush(self._broker.clock.now_ms())
+        if due:
+            self._broker.flusher.flush(due, _report_failure)
+
+    async def delete_files(self) -> None:
+        due = self._broker.directories.resources.deletions.due(self._broker.clock.now_ms())
+        if due:
+            await self._broker.background(unlink_all, due)
+
+    async def enforce_retention(self) -> None:
+        """Drop what the topics no longer keep, giving way to clients between two logs."""
+        now_ms = self._broker.clock.now_ms()
+        for log_ in list(self._broker.directories):
+            if log_.failure is None:
+                try:
+                    delete_expired(log_, now_ms)
+                except KafkaStorageError as error:
+                    log.error("retention of %s failed: %s", log_.topic_partition, error)
+                await asyncio.sleep(0)
+
+    def expire_producers(self) -> None:
+        now_ms = self._broker.clock.now_ms()
+        for log_ in self._broker.directories:
+            log_.expire_producers(now_ms)
+
+
+def _report_failure(failure: KafkaStorageError | None) -> None:
+    if failure is not None:
+        log.error("a log could not be brought to the disk: %s", failure)

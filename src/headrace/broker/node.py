@@ -1,0 +1,340 @@
+"""A node, built from its settings by ordinary constructor calls, and its life from start to stop."""
+
+import asyncio
+import gc
+import logging
+import signal
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from headrace.broker.delayed import WakeUps
+from headrace.broker.dispatch import Dispatcher
+from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.flushing import Flusher
+from headrace.broker.hosting import Hosting, TopicConfigs
+from headrace.broker.maintenance import Maintenance
+from headrace.broker.metadata_answers import MetadataAnswers
+from headrace.broker.partitions import Partitions
+from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.server import Server, ServerLimits
+from headrace.broker.telemetry import Telemetry
+from headrace.controller.config_rules import SettingsRules
+from headrace.controller.controller import Controller
+from headrace.controller.decision import ClusterDefaults
+from headrace.controller.registration import (
+    BrokerIdentity,
+    ControllerIdentity,
+    take_directories_offline,
+)
+from headrace.errors import KafkaStorageError
+from headrace.metadata.image import Endpoint, MetadataImage
+from headrace.metadata.loader import MetadataLoader
+from headrace.protocol.uuids import random_uuid
+from headrace.raft.formatting import NewNode, format_directories
+from headrace.raft.metadata_log import MetadataLog, MetadataLogSettings
+from headrace.runtime.clock import Clock, SystemClock
+from headrace.runtime.metrics import Metrics
+from headrace.runtime.tasks import Tasks
+from headrace.settings.broker import BrokerSettings
+from headrace.storage.directories import LogDirectories
+
+if TYPE_CHECKING:
+    from headrace.broker.observability import Observability
+    from headrace.storage.directory import LogDirectory
+    from headrace.storage.log import Log
+
+log = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_PLAINTEXT = 0
+_CONTROLLER_PORT = 9093  # Where a quorum of one would listen if it had anyone to listen to.
+
+
+class Broker:
+    """One node at work: what its handlers and its background work share."""
+
+    def __init__(
+        self, settings: BrokerSettings, loop: asyncio.AbstractEventLoop, clock: Clock | None = None
+    ) -> None:
+        self.loop = loop
+        self.clock = clock or SystemClock()
+        self.node_id = settings.node_id
+        self.metrics = Metrics()
+        self.tasks = Tasks(loop)
+        self.configs = TopicConfigs(settings, settings.node_id)
+        self.partitions = Partitions()
+        self.wake_ups = WakeUps(loop)
+        self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
+        self.metadata_answers = MetadataAnswers()
+        self.producer_ids = ProducerIds(self)
+        self.telemetry = Telemetry(settings.telemetry_max_bytes)
+        self.flusher = Flusher(
+            loop,
+            self.tasks.in_thread,
+            self._disk_failed,
+            clock=self.clock,
+            durations=self.metrics.log_flush,
+        )
+        self.dispatcher = Dispatcher(self)
+        self.server = Server(loop, _limits(settings), self.dispatcher)
+        self.cluster_id = ""
+        self.is_ready = False
+        self.stopping = asyncio.Event()
+        self.failure: KafkaStorageError | None = None
+        self.directories: LogDirectories
+        self.controller: Controller
+        self._maintenance: Maintenance
+        self._observability: Observability | None = None
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings as they are now, with what was changed at run time."""
+        return self.configs.settings
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata as of the last commit."""
+        return self.controller.image
+
+    def background(
+        self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> Awaitable[T]:
+        """Run what blocks in a thread."""
+        return self.tasks.in_thread(function, *args, **kwargs)
+
+    # --- start --------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the data, lead the metadata quorum, host the partitions, then let clients in.
+
+        The order is Kafka's: the metadata says which directories belong to which topic, so it
+        is read before any log; and no client is heard before every log has been loaded.
+        """
+        settings = self.settings
+        identities = format_directories(
+            settings.directories,
+            settings.metadata_directory,
+            NewNode(node_id=self.node_id, controller_endpoint=_controller_endpoint(settings)),
+            self.clock.now_ms(),
+        )
+        self.cluster_id = identities[settings.metadata_directory].cluster_id
+        ids = {path: identity.directory_id for path, identity in identities.items()}
+        self.directories = LogDirectories.open(
+            settings.directories, ids, on_offline=self._directory_went_offline
+        )
+        metadata_log = MetadataLog.open(
+            settings.metadata_directory,
+            self.node_id,
+            ids[settings.metadata_directory],
+            settings=_metadata_settings(settings),
+            resources=self.directories.resources,
+        )
+        loader = MetadataLoader()
+        metadata_log.load(loader)
+        loader.publish()
+        self.controller = Controller(
+            metadata_log,
+            loader,
+            self.clock,
+            self.tasks.in_thread,
+            SettingsRules(settings),
+            _defaults(settings),
+        )
+        self.controller.on_failure(self._metadata_failed)
+        hosting = Hosting(
+            self.node_id,
+            self.partitions,
+            self.directories,
+            self.configs,
+            self.metrics,
+            self.wake_ups,
+        )
+        endpoints = self._bind(settings)
+        await self.controller.start(
+            metadata_log.read_bootstrap(),
+            ControllerIdentity(
+                controller_id=self.node_id,
+                incarnation_id=random_uuid(),
+                endpoints=(_controller_endpoint(settings),),
+            ),
+            BrokerIdentity(
+                broker_id=self.node_id,
+                incarnation_id=random_uuid(),
+                endpoints=endpoints,
+                directories=[directory.id for directory in self.directories.online],
+                rack=settings.broker_rack,
+                previous_broker_epoch=self.directories.previous_broker_epoch,
+            ),
+        )
+        hosting.take_up(self.image)
+        self.directories.set_strays_aside()
+        self.controller.on_published(hosting.apply)
+        await self.controller.unfence(self.node_id)
+        self._maintenance = Maintenance(self)
+        self._maintenance.start()
+        await self._open_metrics_port()
+        self.server.start()
+        self.is_ready = True
+
+    def _bind(self, settings: BrokerSettings) -> list[Endpoint]:
+        """Claim the ports, and with them the addresses that clients are told."""
+        advertised = settings.advertised
+        endpoints = []
+        for listener in settings.broker_listeners:
+            host, port = self.server.bind(listener.name, listener.host, listener.port)
+            told = advertised.get(listener.name, listener)
+            told_host = _reachable_host() if told.is_every_interface else told.host
+            told_port = told.port if told.port else port
+            endpoints.append(Endpoint(listener.name, told_host, told_port, _PLAINTEXT))
+        self.endpoints = tuple(endpoints)
+        return endpoints
+
+    async def _open_metrics_port(self) -> None:
+        settings = self.settings
+        if settings.headrace_metrics_port < 0:
+            return
+        from headrace.broker.observability import Observability
+
+        from headrace.broker.vital_signs import VitalSigns
+
+        signs = VitalSigns(self)
+        self._observability = Observability(
+            metrics=signs.families, health=signs.health, ready=signs.readiness
+        )
+        await self._observability.start(
+            settings.headrace_metrics_host, settings.headrace_metrics_port
+        )
+
+    # --- stop ---------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Let go of the clients, then close everything in the order that makes a clean start."""
+        self.is_ready = False
+        self.server.stop()
+        await self.dispatcher.stop()
+        if self._observability is not None:
+            await self._observability.stop()
+        await self.flusher.stop()
+        await self.tasks.stop()
+        await self.controller.stop(self.node_id)
+        self.directories.close(self.controller.broker_epoch)
+
+    # --- failures -----------------------------------------------------------------------------
+
+    def _disk_failed(self, failed: "Log", error: OSError) -> None:
+        self.directories.fail(self.directories.directory_of(failed), error)
+
+    def _metadata_failed(self, failure: KafkaStorageError) -> None:
+        """Without its metadata log a node can change nothing and must not pretend to."""
+        self.failure = failure
+        self.stopping.set()
+
+    def _directory_went_offline(self, directory: "LogDirectory") -> None:
+        """Tell the cluster, so that clients look for other replicas of what is lost here."""
+        if not hasattr(self, "controller"):
+            return  # It was offline from the start: registration leaves it out.
+        for partition in self.partitions:
+            if partition.waiters:
+                self.wake_ups.changed(partition)
+        self.tasks.start(self._report_offline(directory), f"report {directory.path} offline")
+
+    async def _report_offline(self, directory: "LogDirectory") -> None:
+        controller = self.controller
+        await controller.submit(
+            lambda image: take_directories_offline(
+                image, self.node_id, controller.broker_epoch, [directory.id], controller.defaults
+            )
+        )
+
+
+def run(settings: BrokerSettings, on_ready: Callable[[str], None]) -> int:
+    """Run a node until it is told to stop; returns the exit code of its process."""
+    loop = _new_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(_serve(settings, loop, on_ready))
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def _serve(
+    settings: BrokerSettings, loop: asyncio.AbstractEventLoop, on_ready: Callable[[str], None]
+) -> int:
+    broker = Broker(settings, loop)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, broker.stopping.set)
+    await broker.start()
+    # What lives now lives long: the collector need not look at it again and again.
+    gc.collect()
+    gc.freeze()
+    first = broker.endpoints[0]
+    on_ready(f"{first.host}:{first.port}")
+    await broker.stopping.wait()
+    log.info("stopping")
+    await broker.stop()
+    return 0 if broker.failure is None else 1
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def _reachable_host() -> str:
+    """The name under which other machines find this one, where no listener says it."""
+    import socket
+
+    return socket.getfqdn()
+
+
+def _controller_endpoint(settings: BrokerSettings) -> Endpoint:
+    """Where this node's half of the quorum would be found; nobody needs to connect to it yet."""
+    for listener in settings.controller_listeners:
+        host = _reachable_host() if listener.is_every_interface else listener.host
+        return Endpoint(listener.name, host, listener.port, _PLAINTEXT)
+    return Endpoint(
+        settings.controller_listener_names[0], "localhost", _CONTROLLER_PORT, _PLAINTEXT
+    )
+
+
+def _limits(settings: BrokerSettings) -> ServerLimits:
+    """Socket buffers are left to the kernel, which sizes them better, unless they are asked for."""
+    given = settings.given
+    return ServerLimits(
+        socket_request_max_bytes=settings.socket_request_max_bytes,
+        socket_send_buffer_bytes=(
+            settings.socket_send_buffer_bytes if "socket.send.buffer.bytes" in given else -1
+        ),
+        socket_receive_buffer_bytes=(
+            settings.socket_receive_buffer_bytes if "socket.receive.buffer.bytes" in given else -1
+        ),
+        connections_max_idle_ms=settings.connections_max_idle_ms,
+        max_connections=settings.max_connections,
+        max_connections_per_ip=settings.max_connections_per_ip,
+    )
+
+
+def _defaults(settings: BrokerSettings) -> ClusterDefaults:
+    return ClusterDefaults(
+        num_partitions=settings.num_partitions,
+        default_replication_factor=settings.default_replication_factor,
+        min_insync_replicas=settings.min_insync_replicas,
+        unclean_leader_election_enable=settings.unclean_leader_election_enable,
+    )
+
+
+def _metadata_settings(settings: BrokerSettings) -> MetadataLogSettings:
+    return MetadataLogSettings(
+        segment_bytes=settings.metadata_log_segment_bytes,
+        segment_ms=settings.metadata_log_segment_ms,
+        retention_bytes=settings.metadata_max_retention_bytes,
+        retention_ms=settings.metadata_max_retention_ms,
+        record_bytes_between_snapshots=settings.metadata_log_max_record_bytes_between_snapshots,
+        snapshot_interval_ms=settings.metadata_log_max_snapshot_interval_ms,
+    )

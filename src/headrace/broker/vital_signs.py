@@ -1,0 +1,85 @@
+"""What the metrics port shows of a node: gathered on a scrape, never on a request."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from headrace.broker.exported_metrics import (
+    BROKER_RUNNING,
+    NodeFigures,
+    PartitionFigures,
+    exported_families,
+)
+from headrace.broker.observability import Health
+from headrace.runtime.process import process_families
+
+if TYPE_CHECKING:
+    from headrace.broker.node import Broker
+    from headrace.runtime.exposition import Family
+
+_BROKER_STARTING = 1
+
+
+class VitalSigns:
+    """The figures and verdicts about one node."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+
+    def families(self) -> "Iterator[Family]":
+        broker = self._broker
+        yield from exported_families(
+            broker.metrics, self.node, self.partitions, broker.clock.now_ms()
+        )
+        yield from process_families()
+
+    def health(self) -> Health:
+        """Alive, and able to store something somewhere."""
+        directories = self._broker.directories.directories
+        checks = {one.path: "ok" if one.failure is None else one.failure for one in directories}
+        failure = self._broker.failure
+        if failure is not None:
+            checks["metadata"] = str(failure)
+        is_ok = failure is None and any(one.failure is None for one in directories)
+        return Health(is_ok, checks)
+
+    def readiness(self) -> Health:
+        """Registered, and open to clients."""
+        return Health(self._broker.is_ready, {"serving": str(self._broker.is_ready).lower()})
+
+    def node(self) -> NodeFigures:
+        broker = self._broker
+        node_id = broker.node_id
+        hosted = list(broker.partitions)
+        led = [one for one in hosted if one.image.leader == node_id]
+        waiters = {waiter for one in hosted for waiter in one.waiters}
+        image = broker.image
+        return NodeFigures(
+            broker_state=BROKER_RUNNING if broker.is_ready else _BROKER_STARTING,
+            topic_count=len(image.topics),
+            partition_count=len(hosted),
+            leader_count=len(led),
+            under_replicated_count=sum(len(p.image.isr) < len(p.image.replicas) for p in led),
+            offline_partition_count=sum(p.leader < 0 for _, _, p in image.partitions()),
+            offline_directory_count=sum(
+                one.failure is not None for one in broker.directories.directories
+            ),
+            connections=Counter(one.listener for one in broker.server.connections),
+            connections_accepted=broker.server.accepted,
+            connections_refused=broker.server.refused,
+            delayed={"Fetch": len(waiters)},
+            fetch_session_count=len(broker.fetch_sessions),
+        )
+
+    def partitions(self) -> Iterator[PartitionFigures]:
+        for partition in self._broker.partitions:
+            log = partition.log
+            if log is not None:
+                yield PartitionFigures(
+                    partition.topic.name,
+                    partition.index,
+                    log.size_bytes,
+                    log.log_start_offset,
+                    log.log_end_offset,
+                    len(log.segments),
+                )
