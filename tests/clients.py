@@ -15,7 +15,14 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from tests.nodes import Node, eventually
 
@@ -77,6 +84,13 @@ def topic_configs(node: Node, topic: str) -> dict[str, ConfigEntry]:
 def configs_of(node: Node, resource: ConfigResource) -> dict[str, ConfigEntry]:
     client = admin(node)
     return dict(client.describe_configs([resource])[resource].result(SECONDS_MAX))
+
+
+def set_topic_config(node: Node, topic: str, name: str, value: str) -> None:
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    request = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    client = admin(node)
+    client.incremental_alter_configs([request])[request].result(SECONDS_MAX)
 
 
 def admin(node: Node) -> AdminClient:
