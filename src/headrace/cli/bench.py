@@ -157,7 +157,9 @@ def command(
         )
         produced, consumed = _run(plan)
     if as_json:
-        print_json(BenchResult(plan, produced, consumed))
+        # The properties may hold passwords.
+        shown = msgspec.structs.replace(plan, properties={})
+        print_json(BenchResult(shown, produced, consumed))
     else:
         _print(plan, produced, consumed)
     return _failures(produced, consumed)

@@ -22,9 +22,10 @@ from headrace.cli.options import (
 )
 from headrace.cli.output import warn
 from headrace.cli.progress import ProgressLine, rate_text
-from headrace.cli.record_text import Formatter, ReadRecord, formatter, record_json
+from headrace.cli.record_text import Formatter, formatter, record_json
 from headrace.client.addresses import check_reachable
 from headrace.client.consumer import BATCH_RECORDS_MAX, RecordReader, Start
+from headrace.client.records import ReadRecord
 from headrace.errors import HeadraceError
 
 Writer = Callable[[Sequence[Message]], bytes]
@@ -126,6 +127,7 @@ def command(
     headrace consume orders --offset -100 --exit-at-end --json
     """
     writer = record_writer(template, as_json=as_json)
+    begin = _start(from_beginning=from_beginning, start=start, from_time=from_time)
     settings = {
         "isolation.level": "read_uncommitted" if read_uncommitted else "read_committed",
         **client_properties(command_config),
@@ -134,10 +136,7 @@ def command(
     check_reachable(bootstrap)
     reader = RecordReader(bootstrap, topic, settings)
     try:
-        reader.assign(
-            _start(from_beginning=from_beginning, start=start, from_time=from_time),
-            _wanted(reader, partitions),
-        )
+        reader.assign(begin, _wanted(reader, partitions))
         limits = Limits(count=count, exit_at_end=exit_at_end, idle_s=timeout)
         return copy(reader, writer, limits)
     finally:

@@ -6,7 +6,8 @@ from typing import TypeVar
 import msgspec
 
 from headrace.cli.record_text import parse_json_record
-from headrace.client.producer import OutgoingRecord, RecordProducer
+from headrace.client.producer import RecordProducer
+from headrace.client.records import OutgoingRecord
 from headrace.errors import HeadraceError
 
 Pair = tuple[bytes | None, bytes | None]

@@ -111,8 +111,8 @@ class LoadProducer:
         """Send what is due, or wait a little when nothing is."""
         due = self._due(elapsed_s)
         if due <= 0:
-            self._producer.poll(0)
-            time.sleep(min(0.01, max(0.0002, self._next_s() - elapsed_s)))
+            # Waits for acknowledgements: a latency ends when we are told, so we listen.
+            self._producer.poll(min(0.01, max(0.0, self._next_s() - elapsed_s)))
         elif len(self._producer) >= self._in_flight_max:
             self._producer.poll(0.001)
         else:

@@ -7,28 +7,14 @@ keys, headers, times and partitions. Bytes that are not UTF-8 stand as `{"base64
 import base64
 import binascii
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from headrace.cli.output import time_text
-from headrace.client.producer import OutgoingRecord
+from headrace.client.records import Headers, OutgoingRecord, ReadRecord
 from headrace.errors import HeadraceError
-
-Headers = Sequence[tuple[str, bytes | None]]
-
-
-class ReadRecord(NamedTuple):
-    """A record as a reader sees it."""
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
 
 
 class JsonRecord(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):

@@ -76,7 +76,7 @@ def failure_text(error: OSError | None) -> str:
 
 def _parse_address(text: str) -> Address:
     host, separator, port = text.rpartition(":")
-    if not separator or (":" in host and not host.startswith("[")):
+    if not separator or text.endswith("]") or (":" in host and not host.startswith("[")):
         host, port = text, str(DEFAULT_PORT)
     if not port.isdigit() or not 0 < int(port) < 65536:
         raise HeadraceError(f"{text!r} is not an address; write it as host:port")

@@ -8,11 +8,12 @@ records when its queue is full while it takes later ones, and so a retry would b
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headrace.client.librdkafka import ClientFailure, client_settings, translated
+from headrace.client.records import OutgoingRecord
 
 IN_FLIGHT_BYTES_MAX = 64 << 20
 QUEUE_MESSAGES_MAX = 2_000_000
@@ -28,16 +29,6 @@ _DEFAULTS: dict[str, Any] = {
     "queue.buffering.max.kbytes": 2_097_151,
     "delivery.report.only.error": True,
 }
-
-
-class OutgoingRecord(NamedTuple):
-    """One record to send; a time of 0 means now, and partition -1 lets the key decide."""
-
-    value: bytes | None
-    key: bytes | None = None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    timestamp_ms: int = 0
-    partition: int = -1
 
 
 class RecordProducer:

@@ -1,0 +1,151 @@
+"""Records through standard input and output."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.clients import create_topic, read, read_values
+from tests.integration.cli.commands import headrace, ok
+from tests.nodes import Node
+
+
+def test_lines_become_records_and_lines_again(node: Node, topic: str) -> None:
+    lines = b"".join(b"line %d\n" % number for number in range(20_000))
+    ok(node, "produce", topic, stdin=lines)
+    assert ok(node, "consume", topic, "--from-beginning", "--exit-at-end").out == lines.decode()
+
+
+def test_keys_headers_and_times_are_kept(node: Node, topic: str) -> None:
+    arguments = ["--key-separator", ":", "--header", "a=b", "--timestamp", "2026-10-01T00:00:00Z"]
+    ok(node, "produce", topic, *arguments, "--null-marker", "NULL", stdin=b"k1:v1\nk2:NULL\n")
+    first, second = read(node, topic)
+    assert (first.key(), first.value(), first.headers()) == (b"k1", b"v1", [("a", b"b")])
+    assert first.timestamp()[1] == 1_790_812_800_000
+    assert (second.key(), second.value()) == (b"k2", None)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_every_compression_is_written_and_read(node: Node, topic: str, codec: str) -> None:
+    """LOG-16: end-to-end compression."""
+    ok(node, "produce", topic, "--compression", codec, stdin=b"same text\n" * 1000)
+    assert ok(node, "consume", topic, "-o", "0", "-e").out == "same text\n" * 1000
+    shown = ok(node, "records", "show", topic, "0", "0", "--json").document
+    assert shown["batch"]["codec"] == codec
+
+
+def test_a_copy_through_json_is_exact(node: Node) -> None:
+    source = create_topic(node, partitions=2)
+    target = create_topic(node, partitions=2)
+    ok(node, "produce", source, "-K", ":", "-H", "h=1", stdin=b"a:1\nb:\xff\nc:3\n")
+    lines = ok(node, "consume", source, "--from-beginning", "-e", "--json").out
+    ok(node, "produce", target, "--from-json", stdin=lines.encode())
+    copied = ok(node, "consume", target, "--from-beginning", "-e", "--json").out
+    assert sorted(copied.replace(target, source).splitlines()) == sorted(lines.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--from-beginning", "--count", "2"], "0\n1\n"),
+        (["--offset", "7", "-e"], "7\n8\n9\n"),
+        (["--offset", "-2", "-e"], "8\n9\n"),
+        (
+            ["--offset", "earliest", "-e", "--format", "%o=%v,"],
+            ",".join(f"{n}={n}" for n in range(10)) + ",",
+        ),
+        (["--offset", "latest", "--timeout", "0.3"], ""),
+    ],
+)
+def test_reading_begins_and_ends_where_it_is_told(
+    node: Node, topic: str, arguments: list[str], expected: str
+) -> None:
+    """LOG-13: seek to any offset, start of log, end."""
+    ok(node, "produce", topic, stdin=b"".join(b"%d\n" % number for number in range(10)))
+    assert ok(node, "consume", topic, *arguments).out == expected
+
+
+def test_reading_begins_at_a_time(node: Node, topic: str) -> None:
+    """LOG-13: by time."""
+    for day, value in (("01", b"old"), ("02", b"new")):
+        ok(node, "produce", topic, "-T", f"2026-10-{day}T00:00:00Z", stdin=value)
+    read_back = ok(node, "consume", topic, "--from-time", "2026-10-01T12:00:00Z", "-e").out
+    assert read_back == "new\n"
+    assert ok(node, "consume", topic, "--from-time", "2030-01-01T00:00:00Z", "-e").out == ""
+
+
+def test_too_few_records_are_an_error(node: Node, topic: str) -> None:
+    ok(node, "produce", topic, stdin=b"only\n")
+    done = headrace(node, "consume", topic, "-o", "0", "--count", "2", "--timeout", "0.5")
+    assert (done.code, done.out) == (1, "only\n")
+    assert done.err == "headrace: 1 of 2 records were there\n"
+
+
+def test_an_offset_that_is_not_there_is_told(node: Node, topic: str) -> None:
+    done = headrace(node, "consume", topic, "--offset", "50")
+    assert done.err == f"headrace: {topic}-0 holds offsets 0 to 0; 50 is not among them\n"
+
+
+def test_new_records_are_written_as_they_come(node: Node, topic: str) -> None:
+    command = [sys.executable, "-m", "headrace.cli.main", "consume", topic, "-o", "0"]
+    with subprocess.Popen([*command, "-b", node.address], stdout=subprocess.PIPE) as reader:
+        assert reader.stdout is not None
+        ok(node, "produce", topic, stdin=b"first\n")
+        assert reader.stdout.readline() == b"first\n"
+        ok(node, "produce", topic, stdin=b"second\n")
+        assert reader.stdout.readline() == b"second\n"
+        reader.terminate()
+
+
+def test_a_reader_that_leaves_ends_the_command_quietly(node: Node, topic: str) -> None:
+    ok(node, "produce", topic, stdin=b"x\n" * 50_000)
+    command = f"{sys.executable} -m headrace.cli.main consume {topic} -o 0 -b {node.address}"
+    done = subprocess.run(
+        f"{command} | head -n 1", shell=True, capture_output=True, timeout=60, check=False
+    )
+    assert (done.stdout, done.stderr) == (b"x\n", b"")
+
+
+def test_a_partition_is_chosen(node: Node) -> None:
+    topic = create_topic(node, partitions=3)
+    ok(node, "produce", topic, "--partition", "2", stdin=b"here\n")
+    assert read_values(node, topic, partition=2) == [b"here"]
+    assert ok(node, "consume", topic, "-p", "2", "-o", "0", "-e", "-f", "%p").out == "2"
+    done = headrace(node, "consume", topic, "-p", "7", "-e")
+    assert done.err == f"headrace: {topic} has no partition 7; it has 0 to 2\n"
+
+
+def test_what_is_not_delivered_is_counted(node: Node, topic: str) -> None:
+    """PRD-2: an invalid partition is refused, nothing is sent."""
+    done = headrace(node, "produce", topic, "--partition", "5", "--json", stdin=b"a\nb\n")
+    assert (done.code, done.document["failed"], done.document["records"]) == (1, 2, 0)
+    assert "2 not delivered: " in done.err
+
+
+def test_a_record_that_is_too_large_is_told_and_the_rest_is_sent(node: Node) -> None:
+    """LOG-15: refused above the limit with MESSAGE_TOO_LARGE."""
+    topic = create_topic(node, max_message_bytes=10_000)
+    done = headrace(node, "produce", topic, "--json", stdin=b"x" * 20_000 + b"\n")
+    assert (done.code, done.document["failed"]) == (1, 1)
+    ok(node, "produce", topic, stdin=b"small\n")
+    assert read_values(node, topic) == [b"small"]
+
+
+def test_a_line_without_key_stops_after_the_lines_before_it(node: Node, topic: str) -> None:
+    done = headrace(node, "produce", topic, "-K", ":", stdin=b"a:1\nb:2\nkeyless\nd:4\n")
+    assert done.code == 1
+    assert "stopped at line 3: no key separator ':' in 'keyless'" in done.err
+    assert read_values(node, topic) == [b"1", b"2"]
+
+
+def test_reading_a_missing_topic_is_one_clear_line(node: Node) -> None:
+    done = headrace(node, "consume", "no-such-topic")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert done.err.startswith("headrace: topic 'no-such-topic' does not exist; see")
+    assert "no-such-topic" not in ok(node, "topics", "list").out
+
+
+def test_an_unknown_client_setting_is_told(node: Node, topic: str) -> None:
+    done = headrace(node, "consume", topic, "-X", "no.such=1")
+    assert done.code == 1
+    assert 'No such configuration property: "no.such"' in done.err

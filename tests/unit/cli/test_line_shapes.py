@@ -1,0 +1,72 @@
+"""What the lines of `produce` mean."""
+
+from typing import Any, cast
+
+import pytest
+
+from headrace.cli.line_shapes import Shape, pair_of, record_of, send_lines
+from headrace.client.producer import RecordProducer
+from headrace.client.records import OutgoingRecord
+from headrace.errors import HeadraceError
+
+
+class Sink:
+    """Notes what would be sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+
+    def send_values(self, values: list[bytes | None], partition: int) -> None:
+        self.sent += values
+
+    def send_pairs(self, pairs: list[tuple[bytes | None, bytes | None]], partition: int) -> None:
+        self.sent += pairs
+
+    def send(self, records: list[OutgoingRecord]) -> None:
+        self.sent += records
+
+
+def sent(shape: Shape, *lines: bytes) -> list[Any]:
+    sink = Sink()
+    send_lines(cast(RecordProducer, sink), shape, list(lines))
+    return sink.sent
+
+
+def test_a_line_is_a_value() -> None:
+    assert sent(Shape(), b"one", b"") == [b"one", b""]
+
+
+def test_a_separator_splits_key_and_value_once() -> None:
+    assert sent(Shape(key_separator=b":"), b"k:v:w", b":v") == [(b"k", b"v:w"), (b"", b"v")]
+
+
+def test_a_line_without_separator_is_refused() -> None:
+    with pytest.raises(HeadraceError, match="no key separator ':' in 'keyless'"):
+        pair_of(b"keyless", Shape(key_separator=b":"))
+
+
+def test_lines_before_a_bad_one_are_sent() -> None:
+    sink = Sink()
+    with pytest.raises(HeadraceError):
+        send_lines(cast(RecordProducer, sink), Shape(key_separator=b":"), [b"a:1", b"b", b"c:3"])
+    assert sink.sent == [(b"a", b"1")]
+
+
+def test_the_null_marker_makes_tombstones() -> None:
+    assert sent(Shape(null_marker=b"NULL"), b"NULL", b"x") == [None, b"x"]
+    shape = Shape(key_separator=b":", null_marker=b"NULL")
+    assert sent(shape, b"k:NULL", b"NULL:v") == [(b"k", None), (None, b"v")]
+
+
+def test_headers_and_time_come_with_every_record() -> None:
+    shape = Shape(key=b"k", headers=(("a", b"b"),), timestamp_ms=7, partition=2)
+    assert sent(shape, b"v") == [OutgoingRecord(b"v", b"k", (("a", b"b"),), 7, 2)]
+
+
+def test_the_command_line_wins_over_a_json_record() -> None:
+    line = b'{"partition": 1, "timestamp": 5, "key": "old", "value": "v", "headers": [["x", "y"]]}'
+    plain = record_of(line, Shape(from_json=True))
+    assert plain == OutgoingRecord(b"v", b"old", (("x", b"y"),), 5, 1)
+    shape = Shape(from_json=True, key=b"new", partition=3, timestamp_ms=9, headers=(("a", b"b"),))
+    changed = OutgoingRecord(b"v", b"new", (("x", b"y"), ("a", b"b")), 9, 3)
+    assert record_of(line, shape) == changed

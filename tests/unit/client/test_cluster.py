@@ -1,0 +1,214 @@
+"""Routing to leaders, and patience with a cluster that is on the move."""
+
+import pytest
+
+from headrace.client import cluster as module
+from headrace.client.admin import Admin
+from headrace.client.cluster import Cluster, NoSuchTopic
+from headrace.client.connection import Connection, ConnectionLost
+from headrace.client.descriptions import NewTopic
+from headrace.client.partitions import EARLIEST
+from headrace.errors import HeadraceError, InvalidConfig, NotLeaderOrFollower, RequestTimedOut
+from headrace.protocol.message import Message
+from headrace.protocol.schemas.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from headrace.protocol.schemas.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from headrace.protocol.schemas.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from headrace.protocol.schemas.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from tests.unit.client.scripted import connected, knowing_all
+
+
+class SmallCluster:
+    """Two brokers that lead one partition of `orders` each, until the leadership moves."""
+
+    def __init__(self) -> None:
+        self.leaders = {0: 1, 1: 2}
+        self.refusals = 0
+        self.asked: list[tuple[int, list[int]]] = []
+        self.controller_refusals = 0
+        self.controller_calls = 0
+        self.is_silent = False
+
+    def connect(self, node_id: int) -> Connection:
+        return connected(knowing_all(lambda request, version: self.answer(node_id, request)))[0]
+
+    def answer(self, node_id: int, request: Message) -> Message | None:
+        match request:
+            case MetadataRequest():
+                return self.metadata(request)
+            case ListOffsetsRequest():
+                return self.offsets(node_id, request)
+            case CreateTopicsRequest():
+                return self.create(request)
+            case DeleteTopicsRequest():
+                names = [topic.name for topic in request.topics]
+                return DeleteTopicsResponse(
+                    responses=[DeletableTopicResult(name=name) for name in names]
+                )
+        raise AssertionError(request)
+
+    def metadata(self, request: MetadataRequest) -> MetadataResponse:
+        assert not request.allow_auto_topic_creation
+        partitions = [
+            MetadataResponsePartition(partition_index=index, leader_id=leader)
+            for index, leader in self.leaders.items()
+        ]
+        return MetadataResponse(
+            controller_id=2,
+            brokers=[MetadataResponseBroker(node_id=node, host="h", port=node) for node in (1, 2)],
+            topics=[
+                MetadataResponseTopic(name="orders", partitions=partitions)
+                if topic.name == "orders"
+                else MetadataResponseTopic(name=topic.name, error_code=3)
+                for topic in request.topics or ()
+            ],
+        )
+
+    def offsets(self, node_id: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
+        wanted = request.topics[0].partitions
+        self.asked.append((node_id, [part.partition_index for part in wanted]))
+        refused = node_id == 2 and self.refusals > 0
+        self.refusals -= refused
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name="orders",
+                    partitions=[
+                        ListOffsetsPartitionResponse(
+                            partition_index=part.partition_index,
+                            error_code=NotLeaderOrFollower.code if refused else 0,
+                            offset=100 * node_id,
+                        )
+                        for part in wanted
+                    ],
+                )
+            ]
+        )
+
+    def create(self, request: CreateTopicsRequest) -> CreateTopicsResponse | None:
+        self.controller_calls += 1
+        if self.is_silent:
+            return None
+        refused = self.controller_refusals > 0
+        self.controller_refusals -= refused
+        return CreateTopicsResponse(
+            topics=[
+                CreatableTopicResult(name=topic.name, error_code=41 if refused else 0)
+                for topic in request.topics
+            ]
+        )
+
+
+@pytest.fixture
+def brokers(monkeypatch: pytest.MonkeyPatch) -> SmallCluster:
+    small = SmallCluster()
+    monkeypatch.setattr(Cluster, "_open", lambda self, node_id: small.connect(node_id))
+    monkeypatch.setattr(module, "BACKOFF_S", 0.001)
+    return small
+
+
+@pytest.fixture
+def admin(brokers: SmallCluster) -> Admin:
+    return Admin("broker:9092", timeout_s=1)
+
+
+def test_leaders_are_asked_for_their_own_partitions(admin: Admin, brokers: SmallCluster) -> None:
+    offsets = admin.partitions.offsets("orders", EARLIEST)
+    assert [(one.partition, one.offset) for one in offsets] == [(0, 100), (1, 200)]
+    assert sorted(brokers.asked) == [(1, [0]), (2, [1])]
+
+
+def test_only_what_was_refused_is_asked_again(admin: Admin, brokers: SmallCluster) -> None:
+    brokers.refusals = 2
+    offsets = admin.partitions.offsets("orders", EARLIEST)
+    assert [one.offset for one in offsets] == [100, 200]
+    assert sorted(brokers.asked) == [(1, [0]), (2, [1]), (2, [1]), (2, [1])]
+
+
+def test_patience_ends(admin: Admin, brokers: SmallCluster) -> None:
+    brokers.refusals = 1_000_000
+    admin.cluster.timeout_s = 0.05
+    with pytest.raises(NotLeaderOrFollower, match="orders-1"):
+        admin.partitions.offsets("orders", EARLIEST)
+
+
+def test_a_topic_that_is_not_there_is_told_at_once(admin: Admin, brokers: SmallCluster) -> None:
+    with pytest.raises(NoSuchTopic, match="'odrers' does not exist"):
+        admin.partitions.offsets("odrers", EARLIEST)
+
+
+def test_a_partition_that_is_not_there_is_told_at_once(admin: Admin) -> None:
+    with pytest.raises(HeadraceError, match="orders has no partition 5; it has 0 to 1"):
+        admin.partitions.offsets("orders", EARLIEST, [5])
+
+
+def test_topics_are_described_beside_those_that_are_missing(admin: Admin) -> None:
+    found, missing = admin.topics.describe(["orders", "nope"])
+    assert [topic.name for topic in found] == ["orders"]
+    assert [part.leader for part in found[0].partitions] == [1, 2]
+    assert [(one.name, one.error) for one in missing] == [("nope", "UNKNOWN_TOPIC_OR_PARTITION")]
+
+
+def test_a_controller_that_moved_is_asked_again(admin: Admin, brokers: SmallCluster) -> None:
+    brokers.controller_refusals = 2
+    (created,) = admin.topics.create([NewTopic(name="new")])
+    assert created.error is None
+    assert brokers.controller_calls == 3
+
+
+def test_an_unanswered_change_is_not_repeated(admin: Admin, brokers: SmallCluster) -> None:
+    brokers.is_silent = True
+    with pytest.raises(ConnectionLost):
+        admin.topics.create([NewTopic(name="new")])
+    assert brokers.controller_calls == 1
+
+
+def test_topics_are_deleted_by_name(admin: Admin) -> None:
+    assert [one.name for one in admin.topics.delete(["a", "b"])] == ["a", "b"]
+
+
+def test_a_topic_id_must_be_one(admin: Admin) -> None:
+    with pytest.raises(HeadraceError, match="is no UUID"):
+        admin.topics.delete_by_id(["short"])
+
+
+def test_what_will_not_pass_is_not_tried_again(admin: Admin, brokers: SmallCluster) -> None:
+    calls = []
+
+    def attempt() -> None:
+        calls.append(1)
+        raise InvalidConfig("no")
+
+    with pytest.raises(InvalidConfig):
+        admin.cluster.retry(attempt)
+    assert len(calls) == 1
+
+
+def test_what_may_pass_is_tried_again(admin: Admin, brokers: SmallCluster) -> None:
+    calls = []
+
+    def attempt() -> str:
+        calls.append(1)
+        if len(calls) < 3:
+            raise RequestTimedOut("busy")
+        return "done"
+
+    assert admin.cluster.retry(attempt) == "done"
