@@ -101,11 +101,15 @@ class Hosting:
     def _attach(self, partition: "Partition", config: LogConfig) -> None:
         name = TopicPartition(partition.topic.name, partition.index)
         try:
-            partition.log = self._directories.log_of(
+            log = self._directories.log_of(
                 name, partition.topic_id, config, directory_id=self._directory_of(partition)
             )
         except KafkaStorageError as error:
             _log.error("%s is offline: %s", name, error)
+            return
+        # With one replica all that survived is committed; after a crash the checkpoint lags behind.
+        log.advance_high_watermark(log.log_end_offset)
+        partition.log = log
 
     def _directory_of(self, partition: "Partition") -> Uuid:
         """The directory that the metadata names; reserved ids say that it leaves it to us."""

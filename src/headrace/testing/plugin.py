@@ -1,0 +1,57 @@
+"""The pytest plugin: a running broker as a fixture.
+
+    def test_orders_arrive(headrace_broker):
+        producer = Producer({"bootstrap.servers": headrace_broker.bootstrap_servers})
+
+`@pytest.mark.headrace(settings={"num.partitions": 3})` on a test, class or module changes the
+broker's settings. Everything beyond pytest is imported when a fixture is first used, because
+pytest loads this module in every project of an environment that Headrace is installed in.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from headrace.testing.process import BrokerProcess
+
+_MARKER = "headrace(settings): settings of this test's `headrace_broker`, under Kafka's names."
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", _MARKER)
+
+
+@pytest.fixture
+def headrace_broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[BrokerProcess]":
+    """A broker of this test's own, empty at the start, gone at the end."""
+    from headrace.testing.process import BrokerProcess
+
+    with BrokerProcess(tmp_path_factory.mktemp("headrace"), _settings(request.node)) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def headrace_broker_session(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> "Iterator[BrokerProcess]":
+    """One broker for all tests that ask for it; they share its topics."""
+    from headrace.testing.process import BrokerProcess
+
+    with BrokerProcess(tmp_path_factory.mktemp("headrace")) as broker:
+        yield broker
+
+
+def _settings(item: pytest.Item) -> dict[str, Any]:
+    """The settings of every marker on the way in; the innermost wins."""
+    settings: dict[str, Any] = {}
+    for marker in reversed(list(item.iter_markers("headrace"))):
+        if marker.args or set(marker.kwargs) != {"settings"}:
+            raise pytest.UsageError(
+                'write the marker as @pytest.mark.headrace(settings={"num.partitions": 3})'
+            )
+        settings |= marker.kwargs["settings"]
+    return settings
