@@ -3,10 +3,15 @@
 The image says what should be; here it is made so: partitions get logs, deleted topics lose
 theirs, a changed config reaches every log that it governs. It is the same code at the start, when
 everything is new, and later, when a little is.
+
+A new partition's files are made in passing, a few per turn of the loop, or when the first
+request wants them: a topic of a thousand partitions must not keep other clients waiting. The
+metadata comes first in any case, so a partition without files is one that has no records yet.
 """
 
 import logging
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from headrace.errors import KafkaStorageError
@@ -27,6 +32,8 @@ if TYPE_CHECKING:
     from headrace.storage.directories import LogDirectories
 
 _log = logging.getLogger(__name__)
+
+_MADE_PER_TURN = 8
 
 
 class TopicConfigs:
@@ -67,6 +74,8 @@ class Hosting:
         configs: TopicConfigs,
         metrics: "Metrics",
         wake_ups: "WakeUps",
+        *,
+        soon: "Callable[[Callable[[], None]], object]",
     ) -> None:
         self._node_id = node_id
         self._partitions = partitions
@@ -74,15 +83,20 @@ class Hosting:
         self._configs = configs
         self._metrics = metrics
         self._wake_ups = wake_ups
+        self._soon = soon
+        self._to_make: deque[Partition] = deque()
+        self._image: MetadataImage
 
     def take_up(self, image: "MetadataImage") -> None:
         """Host everything that the image gives to this node; at the start."""
+        self._image = image
         self._configs.relayer(image)
         for topic in image.topics.values():
             self._host(topic, image)
 
     def apply(self, delta: "ImageDelta", image: "MetadataImage") -> None:
         """Carry out what changed. Deletions first: a new topic may have an old one's name."""
+        self._image = image
         for gone in delta.topics_deleted:
             self._drop(gone)
         self._reconfigure(delta.configs_changed, image)
@@ -93,13 +107,32 @@ class Hosting:
 
     def _host(self, topic: "TopicImage", image: "MetadataImage") -> None:
         hosted = self._partitions.host(topic, self._node_id, self._metrics.topic(topic.name))
-        config = self._configs.of(image, topic.name)
         for partition in hosted.partitions:
-            if partition is not None and partition.log is None:
-                self._attach(partition, config)
+            if partition is None or partition.log is not None or partition.make_log is not None:
+                continue
+            if self._directories.has_files_of(TopicPartition(topic.name, partition.index)):
+                self._attach(partition)
+            else:
+                partition.make_log = self._attach
+                self._make_soon(partition)
 
-    def _attach(self, partition: "Partition", config: LogConfig) -> None:
+    def _make_soon(self, partition: "Partition") -> None:
+        if not self._to_make:
+            self._soon(self._make_some)
+        self._to_make.append(partition)
+
+    def _make_some(self) -> None:
+        for _ in range(min(_MADE_PER_TURN, len(self._to_make))):
+            partition = self._to_make.popleft()
+            if partition.make_log is not None:
+                partition.make_log = None
+                self._attach(partition)
+        if self._to_make:
+            self._soon(self._make_some)
+
+    def _attach(self, partition: "Partition") -> None:
         name = TopicPartition(partition.topic.name, partition.index)
+        config = self._configs.of(self._image, name.topic)
         try:
             log = self._directories.log_of(
                 name, partition.topic_id, config, directory_id=self._directory_of(partition)
@@ -125,6 +158,7 @@ class Hosting:
         for partition in hosted.partitions:
             if partition is None:
                 continue
+            partition.make_log = None
             if partition.waiters:
                 self._wake_ups.changed(partition)
             if partition.log is not None:

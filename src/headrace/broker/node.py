@@ -139,8 +139,8 @@ class Broker:
             loader,
             self.clock,
             self.tasks.in_thread,
-            SettingsRules(settings),
-            _defaults(settings),
+            defaults=_defaults(settings),
+            rules=SettingsRules(settings),
         )
         self.controller.on_failure(self._metadata_failed)
         hosting = Hosting(
@@ -150,6 +150,7 @@ class Broker:
             self.configs,
             self.metrics,
             self.wake_ups,
+            soon=self.loop.call_soon,
         )
         endpoints = self._bind(settings)
         await self.controller.start(

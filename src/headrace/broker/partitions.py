@@ -1,6 +1,6 @@
 """The partitions that this node serves: from a name or an id on the wire to the log behind it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from headrace.errors import (
@@ -25,14 +25,15 @@ NO_LEADER_EPOCH = -1  # A client that does not know the epoch sends this and is 
 class Partition:
     """A partition that has a replica here."""
 
-    __slots__ = ("image", "index", "leader_epoch", "log", "topic", "waiters")
+    __slots__ = ("image", "index", "leader_epoch", "log", "make_log", "topic", "waiters")
 
     def __init__(self, topic: "HostedTopic", index: int, image: "PartitionImage") -> None:
         self.topic = topic
         self.index = index
         self.image = image
         self.leader_epoch = image.leader_epoch
-        self.log: Log | None = None  # None while its directory is offline.
+        self.log: Log | None = None  # None while it is not made yet, or its directory offline.
+        self.make_log: Callable[[Partition], None] | None = None
         self.waiters: dict[Delayed, None] = {}
 
     @property
@@ -40,7 +41,13 @@ class Partition:
         return self.topic.id
 
     def online_log(self) -> "Log":
-        """The log, or the error that clients of a failed disk are told."""
+        """The log, made now if it is wanted earlier than its turn came.
+
+        Raises the error that clients of a failed disk are told.
+        """
+        if self.make_log is not None:
+            make_log, self.make_log = self.make_log, None
+            make_log(self)
         if self.log is None:
             raise KafkaStorageError(
                 f"the log directory of {self.topic.name}-{self.index} is offline; "

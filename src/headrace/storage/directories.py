@@ -111,6 +111,10 @@ class LogDirectories:
         self._adopt(log, directory)
         return log
 
+    def has_files_of(self, topic_partition: TopicPartition) -> bool:
+        """Whether an earlier run has left a directory for this partition."""
+        return any(topic_partition in directory.unclaimed for directory in self.directories)
+
     def directory_of(self, log: Log) -> LogDirectory:
         path = log.directory.rpartition("/")[0]
         return next(directory for directory in self.directories if directory.path == path)
