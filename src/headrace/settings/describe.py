@@ -4,6 +4,7 @@ Pure and free of wire types, so that the API handler only copies fields into its
 """
 
 from collections.abc import Mapping
+from functools import cache
 from itertools import dropwhile
 
 import msgspec
@@ -146,7 +147,8 @@ def _flush_names(name: str) -> tuple[str, ...]:
     return (name,)
 
 
-def _defaults(names: tuple[str, ...]) -> dict[str, str]:
+@cache
+def _defaults(names: tuple[str, ...]) -> Mapping[str, str]:
     """The defaults of some configs as text; a config whose default is none has no such layer."""
     rendered = {name: BROKER_CONFIGS[name].render(BROKER_CONFIGS[name].default) for name in names}
     return {name: text for name, text in rendered.items() if text is not None}
