@@ -35,6 +35,7 @@ from headrace.runtime.metrics import TopicMetrics
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.topic import effective
 from headrace.storage.config import LogConfig
+from headrace.storage.directories import LogDirectories
 from headrace.storage.log import Log
 from headrace.storage.topic_partition import TopicPartition
 
@@ -116,7 +117,7 @@ class UnitBroker:
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(cast(Any, self))
-        self._directory = directory
+        self.directories = LogDirectories.open([str(directory)], {str(directory): DIRECTORY_ID})
 
     @property
     def image(self) -> MetadataImage:
@@ -140,9 +141,8 @@ class UnitBroker:
         config = LogConfig(**effective(overrides, self.settings))
         for partition in hosted.partitions:
             if partition is not None and partition.log is None:
-                path = self._directory / f"{topic.name}-{partition.index}"
                 name = TopicPartition(topic.name, partition.index)
-                partition.log = Log.create(name, str(path), config, topic_id=topic.id)
+                partition.log = self.directories.log_of(name, topic.id, config)
                 partition.log.begin_epoch(partition.leader_epoch)
 
 

@@ -1,0 +1,198 @@
+"""DescribeConfigs and ListConfigResources: values, where they come from, what is never told."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.errors import (
+    InvalidRequest,
+    InvalidTopicException,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+)
+from headrace.metadata.image import ResourceType
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from headrace.protocol.schemas.list_config_resources import ListConfigResourcesRequest
+from headrace.settings.broker import load
+from tests.unit.broker.api.builders import (
+    UnitBroker,
+    a_broker,
+    a_topic,
+    ask,
+    image_with,
+    with_configs,
+)
+
+TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+OWN, DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> UnitBroker:
+    broker = a_broker(tmp_path)
+    image = with_configs(image_with(a_topic("t")), TOPIC, "t", retention_ms="1234")
+    image = with_configs(image, BROKER, "", log_cleaner_threads="1")
+    image = with_configs(image, BROKER, "1", log_cleaner_threads="2")
+    broker.controller.image = with_configs(image, CLIENT_METRICS, "sub", metrics="a.b")
+    return broker
+
+
+async def describe(
+    broker: UnitBroker,
+    kind: int,
+    name: str,
+    keys: list[str] | None = None,
+    version: int = 4,
+    **fields: Any,
+) -> DescribeConfigsResponse:
+    resource = DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=keys
+    )
+    request = DescribeConfigsRequest(resources=[resource], **fields)
+    response = await ask(broker, ApiKey.DESCRIBE_CONFIGS, request, version)
+    assert isinstance(response, DescribeConfigsResponse)
+    return response
+
+
+async def configs(
+    broker: UnitBroker, kind: int, name: str, **fields: Any
+) -> dict[str, DescribeConfigsResourceResult]:
+    response = await describe(broker, kind, name, **fields)
+    assert response.results[0].error_code == 0
+    return {config.name: config for config in response.results[0].configs}
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+async def test_every_version_tells_values_and_sources(broker: UnitBroker, version: int) -> None:
+    told = await configs(broker, TOPIC, "t", version=version)
+    assert (told["retention.ms"].value, told["retention.ms"].config_source) == ("1234", OWN)
+    assert (told["cleanup.policy"].value, told["cleanup.policy"].config_source) == (
+        "delete",
+        DEFAULT,
+    )
+    assert told["retention.ms"].config_type == (5 if version >= 3 else 0)
+    assert "internal.segment.bytes" not in told
+
+
+async def test_synonyms_and_documentation_come_when_asked_for(broker: UnitBroker) -> None:
+    asked = await configs(broker, TOPIC, "t", include_synonyms=True, include_documentation=True)
+    silent = await configs(broker, TOPIC, "t")
+    synonyms = [(one.name, one.value, one.source) for one in asked["max.message.bytes"].synonyms]
+    assert synonyms == [("message.max.bytes", "1048588", DEFAULT)]
+    assert asked["retention.ms"].synonyms[0].source == OWN
+    assert asked["retention.ms"].documentation
+    assert silent["retention.ms"].synonyms == []
+    assert silent["retention.ms"].documentation is None
+
+
+async def test_only_the_keys_asked_for_are_told(broker: UnitBroker) -> None:
+    assert (await configs(broker, TOPIC, "t", keys=["retention.ms", "nope"])).keys() == {
+        "retention.ms"
+    }
+    assert len(await configs(broker, TOPIC, "t", keys=[])) > 20
+
+
+async def test_a_brokers_own_layers_are_laid_over_each_other(broker: UnitBroker) -> None:
+    told = await configs(broker, BROKER, "1", include_synonyms=True)
+    threads = told["log.cleaner.threads"]
+    assert (threads.value, threads.config_source, threads.read_only) == ("2", DYNAMIC, False)
+    assert [one.source for one in threads.synonyms] == [DYNAMIC, DYNAMIC_DEFAULT, DEFAULT]
+    assert told["node.id"].read_only
+
+
+async def test_what_the_properties_file_says_is_static(tmp_path: Path) -> None:
+    settings, _ = load({"node.id": "1", "log.segment.bytes": "2097152"})
+    broker = UnitBroker(tmp_path, settings, image_with(a_topic("t")))
+    told = (await configs(broker, BROKER, "1"))["log.segment.bytes"]
+    inherited = (await configs(broker, TOPIC, "t"))["segment.bytes"]
+    assert (told.value, told.config_source) == ("2097152", STATIC)
+    assert (inherited.value, inherited.config_source) == ("2097152", STATIC)
+
+
+async def test_the_cluster_default_is_only_what_was_set(broker: UnitBroker) -> None:
+    told = await configs(broker, BROKER, "")
+    assert {name: config.value for name, config in told.items()} == {"log.cleaner.threads": "1"}
+
+
+async def test_client_metrics_tell_their_configs(broker: UnitBroker) -> None:
+    told = await configs(broker, CLIENT_METRICS, "sub")
+    assert (told["metrics"].value, told["metrics"].config_source) == ("a.b", 7)
+
+
+async def test_loggers_tell_their_levels(broker: UnitBroker) -> None:
+    told = await configs(broker, LOGGER, "1")
+    assert told["root"].config_source == 6
+    assert told["root"].value in {"DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN"}
+    assert all(name == "root" or name.startswith("headrace") for name in told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "error"),
+    [
+        (TOPIC, "nope", UnknownTopicOrPartition),
+        (TOPIC, "", InvalidTopicException),
+        (TOPIC, "a b", InvalidTopicException),
+        (BROKER, "9", InvalidRequest),
+        (BROKER, "x", InvalidRequest),
+        (BROKER, "-1", InvalidRequest),
+        (LOGGER, "", InvalidRequest),
+        (LOGGER, "9", InvalidRequest),
+        (CLIENT_METRICS, "", InvalidRequest),
+        (GROUP, "", InvalidRequest),
+        (3, "x", InvalidRequest),
+    ],
+)
+async def test_what_cannot_be_described_says_why(
+    broker: UnitBroker, kind: int, name: str, error: type[InvalidRequest]
+) -> None:
+    result = (await describe(broker, kind, name)).results[0]
+    assert (result.error_code, result.configs) == (error.code, [])
+    assert result.error_message
+    assert (result.resource_type, result.resource_name) == (kind, name)
+
+
+async def test_one_bad_resource_spoils_no_other(broker: UnitBroker) -> None:
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=TOPIC, resource_name="nope"),
+            DescribeConfigsResource(resource_type=TOPIC, resource_name="t"),
+        ]
+    )
+    response = await ask(broker, ApiKey.DESCRIBE_CONFIGS, request)
+    assert [result.error_code for result in response.results] == [UnknownTopicOrPartition.code, 0]
+
+
+class TestListConfigResources:
+    async def names(
+        self, broker: UnitBroker, *kinds: int, version: int = 1
+    ) -> list[tuple[int, str]]:
+        request = ListConfigResourcesRequest(resource_types=list(kinds))
+        response = await ask(broker, ApiKey.LIST_CONFIG_RESOURCES, request, version)
+        assert response.error_code == 0
+        return [(one.resource_type, one.resource_name) for one in response.config_resources]
+
+    async def test_all_kinds_unless_asked_for_some(self, broker: UnitBroker) -> None:
+        assert await self.names(broker) == [
+            (TOPIC, "t"),
+            (BROKER, "1"),
+            (LOGGER, "1"),
+            (CLIENT_METRICS, "sub"),
+        ]
+        assert await self.names(broker, TOPIC, TOPIC) == [(TOPIC, "t")]
+        assert await self.names(broker, GROUP) == []
+
+    async def test_version_0_knows_client_metrics_only(self, broker: UnitBroker) -> None:
+        assert await self.names(broker, version=0) == [(ResourceType.CLIENT_METRICS, "sub")]
+
+    @pytest.mark.parametrize("kind", [0, 1, 99])
+    async def test_an_unknown_kind_is_unsupported(self, broker: UnitBroker, kind: int) -> None:
+        request = ListConfigResourcesRequest(resource_types=[kind])
+        response = await ask(broker, ApiKey.LIST_CONFIG_RESOURCES, request)
+        assert response.error_code == UnsupportedVersion.code

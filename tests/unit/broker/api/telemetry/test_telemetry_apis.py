@@ -1,0 +1,104 @@
+"""GetTelemetrySubscriptions and PushTelemetry over one store."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.errors import InvalidRecord, ThrottlingQuotaExceeded, UnknownSubscriptionId
+from headrace.metadata.image import ResourceType
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
+from headrace.protocol.schemas.push_telemetry import PushTelemetryRequest
+from headrace.protocol.uuids import ZERO
+from tests.unit.broker.api.builders import (
+    FixedPeer,
+    UnitBroker,
+    a_broker,
+    ask,
+    image_with,
+    with_configs,
+)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> UnitBroker:
+    broker = a_broker(tmp_path)
+    broker.controller.image = with_configs(
+        image_with(),
+        ResourceType.CLIENT_METRICS,
+        "all",
+        metrics="org.apache.kafka.",
+        interval_ms="1000",
+        match="client_id=unit",
+    )
+    return broker
+
+
+async def subscribe(broker: UnitBroker, instance_id: bytes = ZERO, **fields: Any) -> Any:
+    request = GetTelemetrySubscriptionsRequest(client_instance_id=instance_id)
+    return await ask(broker, ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, request, **fields)
+
+
+async def push(broker: UnitBroker, told: Any, metrics: bytes, **fields: Any) -> int:
+    request = PushTelemetryRequest(
+        client_instance_id=told.client_instance_id,
+        subscription_id=fields.pop("subscription_id", told.subscription_id),
+        metrics=metrics,
+        **fields,
+    )
+    response = await ask(broker, ApiKey.PUSH_TELEMETRY, request)
+    code = response.error_code
+    assert isinstance(code, int)
+    return code
+
+
+async def test_a_client_is_told_what_to_push(broker: UnitBroker) -> None:
+    told = await subscribe(broker)
+    assert told.error_code == 0
+    assert told.client_instance_id != ZERO
+    assert told.requested_metrics == ["org.apache.kafka."]
+    assert told.accepted_compression_types == [4, 3, 1, 2]
+    assert (told.push_interval_ms, told.telemetry_max_bytes) == (1000, 1 << 20)
+    assert told.delta_temporality
+
+
+async def test_another_client_is_told_nothing(broker: UnitBroker) -> None:
+    told = await subscribe(broker, client_id="other")
+    assert (told.requested_metrics, told.push_interval_ms) == ([], 300_000)
+
+
+async def test_asking_too_soon_is_throttled(broker: UnitBroker) -> None:
+    told = await subscribe(broker)
+    again = await subscribe(broker, told.client_instance_id)
+    assert again.error_code == ThrottlingQuotaExceeded.code
+
+
+async def test_metrics_are_kept_as_they_came(broker: UnitBroker) -> None:
+    peer = FixedPeer()
+    peer.software = ("unit-test", "1.0")
+    told = await subscribe(broker, peer=peer)
+    metrics = gzip.compress(b"metrics")
+    assert await push(broker, told, metrics, compression_type=1) == 0
+    kept = next(broker.telemetry.pushed())
+    assert (kept.data, kept.codec) == (metrics, 1)
+    assert kept.client.client_id == "unit"
+
+
+async def test_metrics_that_cannot_be_decompressed_are_refused(broker: UnitBroker) -> None:
+    told = await subscribe(broker)
+    assert await push(broker, told, b"no gzip", compression_type=1) == InvalidRecord.code
+    assert list(broker.telemetry.pushed()) == []
+
+
+async def test_an_empty_push_is_fine_and_kept_nowhere(broker: UnitBroker) -> None:
+    told = await subscribe(broker)
+    assert await push(broker, told, b"", terminating=True) == 0
+    assert list(broker.telemetry.pushed()) == []
+
+
+async def test_a_push_for_an_old_subscription_is_refused(broker: UnitBroker) -> None:
+    told = await subscribe(broker)
+    code = await push(broker, told, b"m", subscription_id=told.subscription_id ^ 1)
+    assert code == UnknownSubscriptionId.code
