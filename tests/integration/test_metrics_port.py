@@ -1,0 +1,74 @@
+"""The metrics port of a running broker, and what `headrace doctor` sees of it from outside."""
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from prometheus_client.parser import text_string_to_metric_families
+
+from headrace.cli.main import main
+from headrace.testing.process import BrokerProcess
+from tests.nodes import free_port
+
+
+class Watched:
+    """A broker and the address of its metrics port."""
+
+    def __init__(self, broker: BrokerProcess, port: int) -> None:
+        self.broker = broker
+        self.port = port
+
+    def page(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=20) as answer:
+            return str(answer.read().decode())
+
+    def value(self, name: str, **labels: str) -> float:
+        """One figure from the page."""
+        return next(
+            sample.value
+            for family in text_string_to_metric_families(self.page("/metrics"))
+            for sample in family.samples
+            if sample.name == name and sample.labels == labels
+        )
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    port = free_port()
+    directory: Path = tmp_path_factory.mktemp("watched")
+    with BrokerProcess(directory, {"headrace.metrics.port": port}) as broker:
+        yield Watched(broker, port)
+
+
+def test_the_page_counts_what_clients_did(watched: Watched) -> None:
+    producer = Producer({"bootstrap.servers": watched.broker.bootstrap_servers})
+    for _ in range(100):
+        producer.produce("counted", b"x" * 50)
+    assert producer.flush(20) == 0
+    prefix = "kafka_server_brokertopicmetrics"
+    assert watched.value(f"{prefix}_messagesin_total", topic="counted") == 100
+    assert watched.value(f"{prefix}_bytesin_total", topic="counted") > 5_000
+    assert watched.value("kafka_log_log_logendoffset", topic="counted", partition="0") == 100
+    assert watched.value("kafka_network_requestmetrics_totaltimems_count", request="Produce") > 0
+    assert watched.value("kafka_server_socketservermetrics_connection_count", listener="PLAINTEXT")
+    assert watched.value("kafka_server_replicamanager_underreplicatedpartitions") == 0
+
+
+def test_a_serving_broker_is_healthy_and_ready(watched: Watched) -> None:
+    health = json.loads(watched.page("/health"))
+    assert health["status"] == "ok"
+    assert str(watched.broker.data_dir) in health["checks"]
+    assert json.loads(watched.page("/ready"))["status"] == "ok"
+
+
+def test_the_doctor_looks_at_a_running_cluster(
+    watched: Watched, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["doctor", "--json", "--data", str(tmp_path), "-b", watched.broker.bootstrap_servers])
+    findings = {found["check"]: found for found in json.loads(capsys.readouterr().out)}
+    assert findings["topics"]["verdict"] == "ok"
+    assert findings["partitions"]["found"].endswith("on 1 brokers")
+    assert findings["log directories"]["found"] == "all online"
