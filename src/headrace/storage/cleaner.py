@@ -1,0 +1,307 @@
+"""Keeps compacted logs compact: finds the dirtiest, has it cleaned, puts the result in its place.
+
+Everything here runs on the event loop and only looks and decides; the work is done elsewhere
+(`cleaning`) on segments that nobody changes. What changed meanwhile all the same, because the
+topic was deleted or a segment expired, is noticed before the swap, and the round is given up.
+
+How far a log is clean is written to `cleaner-offset-checkpoint` after a round. A crash in the
+middle costs the round, nothing else: cleaning again what is clean changes nothing.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+from headrace.errors import HeadraceError, KafkaStorageError
+from headrace.runtime import files
+from headrace.runtime.metrics import CleanerMetrics
+from headrace.storage.checkpoints import write_offsets
+from headrace.storage.cleaner_offsets import CleanerOffsets
+from headrace.storage.cleaning import (
+    CleanedGroup,
+    CleaningTask,
+    SourceSegment,
+    clean,
+    discard_cleaned,
+)
+from headrace.storage.compaction import LastRecord
+from headrace.storage.log import Log
+from headrace.storage.segment import CLEANED, Segment
+from headrace.storage.segments import segment_index
+from headrace.storage.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+Background = Callable[..., Awaitable[Any]]
+"""Runs a function with its arguments in a thread."""
+Work = Callable[[CleaningTask], Iterator[CleanedGroup]]
+
+
+class CleanerSettings(Protocol):
+    """What the broker's settings say about cleaning."""
+
+    @property
+    def log_cleaner_dedupe_buffer_size(self) -> int: ...
+
+    @property
+    def log_cleaner_io_buffer_load_factor(self) -> float: ...
+
+    @property
+    def log_cleaner_io_max_bytes_per_second(self) -> float: ...
+
+
+class CleaningGivenUp(HeadraceError):
+    """The log is not what it was when its cleaning began."""
+
+
+class Cleanable(msgspec.Struct, frozen=True):
+    """A log with a dirty part, and how dirty that makes it."""
+
+    log: Log
+    first_dirty_offset: int
+    end_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    is_overdue: bool
+
+    @property
+    def dirty_ratio(self) -> float:
+        return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
+
+    @property
+    def is_due(self) -> bool:
+        if self.dirty_bytes == 0:
+            return False
+        return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
+
+
+def find_dirt(log: Log, checkpoint: int | None, now_ms: int) -> Cleanable | None:
+    """The part of a log that could be cleaned, None if all that may be cleaned is clean.
+
+    Never cleaned are the active segment, what is not committed or belongs to an open
+    transaction, and segments with records younger than `min.compaction.lag.ms`. Cleaning ends at
+    a segment's end.
+    """
+    segments = log.segments
+    first_dirty_offset = log.log_start_offset if checkpoint is None else checkpoint
+    if not log.log_start_offset <= first_dirty_offset <= log.log_end_offset:
+        first_dirty_offset = log.log_start_offset
+    if segments[-1].base_offset <= first_dirty_offset:
+        return None
+    first = max(0, segment_index(segments, first_dirty_offset))
+    limit = min(log.last_stable_offset, segments[-1].base_offset)
+    end = min(max(0, segment_index(segments, limit)), len(segments) - 1)
+    lag_ms = log.config.min_compaction_lag_ms
+    if lag_ms > 0:
+        end = first + _count_older(segments[first:end], now_ms - lag_ms)
+    if end <= first:
+        return None
+    return Cleanable(
+        log,
+        first_dirty_offset,
+        segments[end].base_offset,
+        sum(segment.size for segment in segments[:first]),
+        sum(segment.size for segment in segments[first:end]),
+        _is_overdue(segments[first:end], now_ms - log.config.max_compaction_lag_ms),
+    )
+
+
+def _count_older(segments: list[Segment], newest_ms: int) -> int:
+    """How many of the segments come before the first that holds too young a record."""
+    for at, segment in enumerate(segments):
+        if segment.size and segment.largest_timestamp() > newest_ms:
+            return at
+    return len(segments)
+
+
+def _is_overdue(segments: list[Segment], oldest_ms: int) -> bool:
+    """Whether records have waited longer than `max.compaction.lag.ms`."""
+    if oldest_ms <= 0:
+        return False
+    return any(0 < segment.first_timestamp() < oldest_ms for segment in segments)
+
+
+class Cleaner:
+    """The one who cleans the logs of a node, one at a time."""
+
+    def __init__(
+        self,
+        settings: CleanerSettings,
+        background: Background,
+        metrics: CleanerMetrics | None = None,
+        work: Work = clean,
+    ) -> None:
+        self.settings = settings
+        self.metrics = metrics or CleanerMetrics()
+        self.offsets = CleanerOffsets()
+        self.uncleanable: set[TopicPartition] = set()
+        self._background = background
+        self._work = work
+        self._current: Log | None = None
+
+    def is_cleaning(self, log: Log) -> bool:
+        """Whether others should rather leave the segments of a log alone for now."""
+        return self._current is log
+
+    async def run(self, logs: Iterable[Log], now_ms: int) -> bool:
+        """Clean the dirtiest of all logs of the node; False if none is dirty enough."""
+        logs = list(logs)
+        self.offsets.forget_all_but(logs)
+        self.uncleanable &= {log.topic_partition for log in logs}
+        self.metrics.last_run_ms = now_ms
+        dirtiest = self.choose(logs, now_ms)
+        if dirtiest is None:
+            return False
+        self._current = dirtiest.log
+        try:
+            await self._clean(dirtiest, now_ms)
+        finally:
+            self._current = None
+            self.metrics.uncleanable_partitions = len(self.uncleanable)
+        return True
+
+    def choose(self, logs: Iterable[Log], now_ms: int) -> Cleanable | None:
+        """The log that gains most from cleaning, if any is due."""
+        found = [
+            cleanable
+            for log in logs
+            if log.config.is_compacted
+            and log.failure is None
+            and log.topic_partition not in self.uncleanable
+            and (cleanable := self._find_dirt(log, now_ms)) is not None
+        ]
+        dirtiest = max((cleanable.dirty_ratio for cleanable in found), default=0.0)
+        self.metrics.dirty_percent_max = int(100 * dirtiest)
+        due = [cleanable for cleanable in found if cleanable.is_due]
+        return max(due, key=lambda cleanable: cleanable.dirty_ratio, default=None)
+
+    def _find_dirt(self, log: Log, now_ms: int) -> Cleanable | None:
+        try:
+            return find_dirt(log, self.offsets.known(log), now_ms)
+        except (OSError, HeadraceError) as error:
+            self._give_up_on(log, error)
+            return None
+
+    async def _clean(self, cleanable: Cleanable, now_ms: int) -> None:
+        log = cleanable.log
+        try:
+            task = self._task(cleanable, now_ms)
+            last = await self._clean_groups(log, task)
+            if last is not None:
+                await self._finish(log, cleanable, last)
+        except (CleaningGivenUp, FileNotFoundError, KafkaStorageError) as error:
+            _log.info("The cleaning of %s was given up: %s", log.topic_partition, error)
+        except OSError as error:
+            if not files.is_passing(error):
+                log.fail(error)
+            _log.warning("The cleaning of %s failed: %s", log.topic_partition, error)
+        except Exception as error:
+            # Whatever it is, it would be there again in the next round; the others go on.
+            self._give_up_on(log, error)
+
+    def _task(self, cleanable: Cleanable, now_ms: int) -> CleaningTask:
+        """Write down all that the work needs to know, as of now."""
+        log = cleanable.log
+        config = log.config
+        settings = self.settings
+        sources = tuple(
+            SourceSegment(segment.base_offset, segment.size)
+            for segment in log.segments
+            if segment.base_offset < cleanable.end_offset
+        )
+        return CleaningTask(
+            directory=log.directory,
+            sources=sources,
+            first_dirty_offset=cleanable.first_dirty_offset,
+            end_offset=cleanable.end_offset,
+            now_ms=now_ms,
+            segment_bytes=config.segment_bytes,
+            segment_index_bytes=config.segment_index_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            delete_retention_ms=config.delete_retention_ms,
+            map_bytes_max=int(
+                settings.log_cleaner_dedupe_buffer_size * settings.log_cleaner_io_buffer_load_factor
+            ),
+            io_bytes_per_second=settings.log_cleaner_io_max_bytes_per_second,
+            producers=last_records(log),
+            aborted=tuple(log.aborted_transactions(sources[0].base_offset, cleanable.end_offset)),
+        )
+
+    async def _clean_groups(self, log: Log, task: CleaningTask) -> CleanedGroup | None:
+        groups = self._work(task)
+        last = None
+        while (group := await self._background(next, groups, None)) is not None:
+            self._install(log, task, group)
+            last = group
+        return last
+
+    def _install(self, log: Log, task: CleaningTask, group: CleanedGroup) -> None:
+        """Put a compacted segment in the place of those it was made from, if they are there."""
+        sizes = {source.base_offset: source.size for source in task.sources}
+        old = [
+            segment for segment in log.segments[:-1] if segment.base_offset in group.base_offsets
+        ]
+        if (
+            log.failure is not None
+            or log.directory != task.directory
+            or [segment.base_offset for segment in old] != list(group.base_offsets)
+            or any(segment.size != sizes[segment.base_offset] for segment in old)
+        ):
+            discard_cleaned(task.directory, group.base_offsets[0])
+            raise CleaningGivenUp("its segments have changed meanwhile")
+        new = Segment(
+            task.directory,
+            group.base_offsets[0],
+            group.size,
+            log.resources,
+            index_interval_bytes=task.index_interval_bytes,
+            index_bytes_max=task.segment_index_bytes,
+            suffix=CLEANED,
+        )
+        log.replace_segments(old, [new])
+
+    async def _finish(self, log: Log, cleanable: Cleanable, last: CleanedGroup) -> None:
+        """Note how far the log is clean now; the swaps must be safe on disk before that."""
+        clean_up_to = last.mapped_offset + 1
+        self.offsets.advance(log, clean_up_to)
+        await self._background(_write_checkpoint, log.directory, *self.offsets.checkpoint(log))
+        self.metrics.runs += 1
+        self.metrics.clean_time_max_s = max(self.metrics.clean_time_max_s, last.elapsed_s)
+        self.metrics.bytes_read += last.stats.bytes_read
+        self.metrics.bytes_written += last.stats.bytes_written
+        _log.info(
+            "Compacted %s from %d to %d: %d of %d records, %d of %d bytes are left",
+            log.topic_partition,
+            cleanable.first_dirty_offset,
+            clean_up_to,
+            last.stats.records_written,
+            last.stats.records_read,
+            last.stats.bytes_written,
+            last.stats.bytes_read,
+        )
+
+    def _give_up_on(self, log: Log, error: Exception) -> None:
+        self.uncleanable.add(log.topic_partition)
+        _log.error(
+            "%s will not be compacted until the next start: %s",
+            log.topic_partition,
+            error,
+            exc_info=error,
+        )
+
+
+def last_records(log: Log) -> dict[int, LastRecord]:
+    """What each producer wrote last, which compaction must leave something of."""
+    return {
+        producer.id: LastRecord(
+            producer.batches[-1].last_offset if producer.batches else None, producer.epoch
+        )
+        for producer in log.producers.entries.values()
+    }
+
+
+def _write_checkpoint(log_directory: str, path: str, offsets: dict[TopicPartition, int]) -> None:
+    files.fsync_path(log_directory)
+    write_offsets(path, offsets)

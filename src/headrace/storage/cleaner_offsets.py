@@ -1,0 +1,77 @@
+"""How far each compacted log is clean: `cleaner-offset-checkpoint` of each log directory."""
+
+import logging
+from collections.abc import Iterable
+
+import msgspec
+
+from headrace.protocol.uuids import Uuid
+from headrace.storage.checkpoints import CLEANER_OFFSETS, CorruptCheckpoint, read_offsets
+from headrace.storage.log import Log
+from headrace.storage.topic_partition import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+class _CleanUpTo(msgspec.Struct):
+    offset: int
+    topic_id: Uuid | None = None
+    """Whose offset it is; the file does not say, so the first log of the name claims it."""
+
+
+class CleanerOffsets:
+    """The checkpoints of all directories, each read when its first log is asked for."""
+
+    def __init__(self) -> None:
+        self._directories: dict[str, dict[TopicPartition, _CleanUpTo]] = {}
+
+    def known(self, log: Log) -> int | None:
+        """Up to where a log was clean after its last round; None if it never had one."""
+        known = self._entries(log).get(log.topic_partition)
+        if known is None:
+            return None
+        if known.topic_id is None:
+            known.topic_id = log.topic_id
+        return known.offset if known.topic_id == log.topic_id else None
+
+    def advance(self, log: Log, offset: int) -> None:
+        self._entries(log)[log.topic_partition] = _CleanUpTo(offset, log.topic_id)
+
+    def truncated(self, log: Log, offset: int) -> None:
+        """The log was cut off at an offset: what comes there next is dirty again."""
+        known = self.known(log)
+        if known is not None and known > offset:
+            self.advance(log, offset)
+
+    def forget_all_but(self, logs: Iterable[Log]) -> None:
+        """Drop the logs that were here and are gone; others may only not be loaded yet."""
+        there = {log.topic_partition for log in logs}
+        for entries in self._directories.values():
+            for partition in entries.keys() - there:
+                if entries[partition].topic_id is not None:
+                    del entries[partition]
+
+    def checkpoint(self, log: Log) -> tuple[str, dict[TopicPartition, int]]:
+        """The path of the file that has a log's entry, and what should stand in it."""
+        offsets = {partition: known.offset for partition, known in self._entries(log).items()}
+        return f"{directory_of(log)}/{CLEANER_OFFSETS}", offsets
+
+    def _entries(self, log: Log) -> dict[TopicPartition, _CleanUpTo]:
+        directory = directory_of(log)
+        entries = self._directories.get(directory)
+        if entries is None:
+            entries = self._directories[directory] = _load(directory)
+        return entries
+
+
+def directory_of(log: Log) -> str:
+    return log.directory.rpartition("/")[0]
+
+
+def _load(directory: str) -> dict[TopicPartition, _CleanUpTo]:
+    try:
+        offsets = read_offsets(f"{directory}/{CLEANER_OFFSETS}")
+    except CorruptCheckpoint as error:
+        _log.warning("All compacted logs of %s count as dirty: %s", directory, error)
+        return {}
+    return {partition: _CleanUpTo(offset) for partition, offset in offsets.items()}
