@@ -96,6 +96,7 @@ class Connection:
         "listener",
         "on_abandoned",
         "port",
+        "produce_prefix_size",
         "software",
     )
 
@@ -124,6 +125,7 @@ class Connection:
         self.client_id: str | None = None
         self.software = ("unknown", "unknown")  # Name and version, as ApiVersions v3 told us.
         self.on_abandoned: Callable[[], None] | None = None
+        self.produce_prefix_size = 0  # How much of its last Produce request was not records.
         self.closed = False
         self.last_active = loop.time()
         self._stash = b""

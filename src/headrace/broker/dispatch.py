@@ -7,8 +7,8 @@ request at all end their connection and nothing else.
 
 import asyncio
 import logging
+import struct
 from struct import Struct
-from struct import error as StructError
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,7 @@ class Dispatcher:
             if version >= flexible_from:
                 body = _skip_tags(frame, body)
             handler(self._broker, connection, frame, body, version, correlation_id)
-        except (StructError, IndexError, DecodeError) as error:
+        except (struct.error, IndexError, DecodeError) as error:
             raise HostileFrame(f"its request cannot be read: {error}") from error
         if not connection.is_waiting:
             self._broker.metrics.requests.served(key, version, perf_counter_ns() - began)

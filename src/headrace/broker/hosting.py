@@ -25,6 +25,7 @@ from headrace.storage.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from headrace.broker.delayed import WakeUps
     from headrace.broker.partitions import Partition, Partitions
+    from headrace.broker.produce_shapes import ProduceShapes
     from headrace.metadata.delta import ImageDelta
     from headrace.metadata.image import MetadataImage, TopicImage
     from headrace.runtime.metrics import Metrics
@@ -74,6 +75,7 @@ class Hosting:
         configs: TopicConfigs,
         metrics: "Metrics",
         wake_ups: "WakeUps",
+        produce_shapes: "ProduceShapes",
         *,
         soon: "Callable[[Callable[[], None]], object]",
     ) -> None:
@@ -83,6 +85,7 @@ class Hosting:
         self._configs = configs
         self._metrics = metrics
         self._wake_ups = wake_ups
+        self._produce_shapes = produce_shapes
         self._soon = soon
         self._to_make: deque[Partition] = deque()
         self._image: MetadataImage
@@ -97,6 +100,7 @@ class Hosting:
     def apply(self, delta: "ImageDelta", image: "MetadataImage") -> None:
         """Carry out what changed. Deletions first: a new topic may have an old one's name."""
         self._image = image
+        self._produce_shapes.forget()
         for gone in delta.topics_deleted:
             self._drop(gone)
         self._reconfigure(delta.configs_changed, image)

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _DELETION_INTERVAL_MS = 1000
 _METADATA_INTERVAL_MS = 60_000
-_FLUSH_INTERVAL_MS_MAX = 3_000
+_FLUSH_INTERVAL_MS_MAX = 1_000
 
 
 class Maintenance:
@@ -70,7 +70,7 @@ class Maintenance:
                 await self._broker.background(plan.run)
 
     def _flush_interval_ms(self) -> int:
-        """Kafka looks every 3 s by default; a shorter `flush.ms` is of no use without more looks."""
+        """How often to look; a `flush.ms` shorter than this is of no use."""
         return min(self._broker.settings.log_flush_scheduler_interval_ms, _FLUSH_INTERVAL_MS_MAX)
 
     def flush_due_logs(self) -> None:

@@ -1,4 +1,4 @@
-"""A node, built from its settings by ordinary constructor calls, and its life from start to stop."""
+"""A node: built from its settings by ordinary constructor calls, started, run, stopped."""
 
 import asyncio
 import gc
@@ -15,6 +15,7 @@ from headrace.broker.hosting import Hosting, TopicConfigs
 from headrace.broker.maintenance import Maintenance
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.partitions import Partitions
+from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.server import Server, ServerLimits
 from headrace.broker.telemetry import Telemetry
@@ -66,6 +67,7 @@ class Broker:
         self.configs = TopicConfigs(settings, settings.node_id)
         self.partitions = Partitions()
         self.wake_ups = WakeUps(loop)
+        self.produce_shapes = ProduceShapes()
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
@@ -150,6 +152,7 @@ class Broker:
             self.configs,
             self.metrics,
             self.wake_ups,
+            self.produce_shapes,
             soon=self.loop.call_soon,
         )
         endpoints = self._bind(settings)
@@ -184,7 +187,7 @@ class Broker:
         advertised = settings.advertised
         endpoints = []
         for listener in settings.broker_listeners:
-            host, port = self.server.bind(listener.name, listener.host, listener.port)
+            _, port = self.server.bind(listener.name, listener.host, listener.port)
             told = advertised.get(listener.name, listener)
             told_host = _reachable_host() if told.is_every_interface else told.host
             told_port = told.port if told.port else port
@@ -197,7 +200,6 @@ class Broker:
         if settings.headrace_metrics_port < 0:
             return
         from headrace.broker.observability import Observability
-
         from headrace.broker.vital_signs import VitalSigns
 
         signs = VitalSigns(self)

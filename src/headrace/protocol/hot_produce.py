@@ -6,8 +6,8 @@ rare enough for the generated codec. `tests/unit/protocol/test_hot_produce.py` h
 against the generated codec in every version.
 """
 
+import struct
 from struct import Struct
-from struct import error as StructError
 from typing import NamedTuple
 
 from headrace.protocol.codec import DecodeError
@@ -54,7 +54,7 @@ def read_produce(frame: memoryview, position: int, version: int) -> ProduceView:
         if version >= FLEXIBLE_FROM:
             return _read_flexible(frame, position, version)
         return _read_classic(frame, position)
-    except (StructError, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise DecodeError(f"Produce v{version} ends too early: {error}") from error
 
 

@@ -1,0 +1,135 @@
+"""Producers send the same request over and over with other records in it.
+
+Most Produce requests carry one batch for one partition, and all but the records is, byte for
+byte, what the same connection sent before. A shape remembers what such a prefix meant: which
+partition, which acks, and how the answer begins and ends. Finding it again is one look into a
+dict instead of a decoding and an encoding.
+
+Only the usual, successful case is served here. Whatever differs in the slightest goes through
+`api/records/produce.py`, which alone defines what is right. Shapes are forgotten whenever
+partitions or configs change.
+"""
+
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from headrace.protocol.hot_produce import FLEXIBLE_FROM, TOPIC_IDS_FROM, ProduceView, TopicKey
+
+if TYPE_CHECKING:
+    from headrace.broker.partitions import Partition
+
+_SHAPES_MAX = 4096
+_NEVER = (1 << 63) - 1
+_ZSTD_FROM = 7  # Before, a batch's codec must be looked at.
+
+_FRAME = Struct(">ii")
+_SIZE = Struct(">i")
+# Partition, error, base offset, append time, log start, record errors, message, throttle time.
+_TAIL_V7 = Struct(">ihqqqi")
+_TAIL_V8 = Struct(">ihqqqihi")
+# The same in compact form, with the tagged fields of partition, topic and response.
+_TAIL_V9 = Struct(">ihqqqBBBBiB")
+_NO_TAGS = b"\0\0\0"
+
+
+class ProduceShape:
+    """What a request prefix means, and the constant parts of its answer."""
+
+    __slots__ = ("acks", "head", "is_flexible", "partition", "size", "tail", "tail_end", "version")
+
+    def __init__(self, partition: "Partition", key: TopicKey, acks: int, version: int) -> None:
+        self.partition = partition
+        self.acks = acks
+        self.version = version
+        self.is_flexible = version >= FLEXIBLE_FROM
+        self.tail_end: tuple[int, ...]
+        if self.is_flexible:
+            name = key if version >= TOPIC_IDS_FROM else bytes((len(key) + 1,)) + key
+            self.head = b"\0\2" + name + b"\2"
+            self.tail, self.tail_end = _TAIL_V9, (1, 0, 0, 0, 0, 0)
+        else:
+            self.head = _SIZE.pack(1) + len(key).to_bytes(2) + key + _SIZE.pack(1)
+            self.tail, self.tail_end = (_TAIL_V8, (0, -1, 0)) if version >= 8 else (_TAIL_V7, (0,))
+        self.size = 4 + len(self.head) + self.tail.size
+
+    def records(self, frame: memoryview, position: int) -> memoryview | None:
+        """The records after the prefix if nothing but them follows, else None."""
+        end = len(frame)
+        if not self.is_flexible:
+            size = _SIZE.unpack_from(frame, position)[0]
+            return frame[position + 4 :] if position + 4 + size == end else None
+        size = shift = 0
+        while True:
+            byte = frame[position]
+            position += 1
+            size |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+        if position + size - 1 + len(_NO_TAGS) != end or frame[end - 3 : end] != _NO_TAGS:
+            return None
+        return frame[position : end - 3]
+
+    def answer(
+        self, correlation_id: int, base_offset: int, append_time: int, log_start: int
+    ) -> bytes:
+        return b"".join(
+            (
+                _FRAME.pack(self.size, correlation_id),
+                self.head,
+                self.tail.pack(
+                    self.partition.index, 0, base_offset, append_time, log_start, *self.tail_end
+                ),
+            )
+        )
+
+
+class ProduceShapes:
+    """The shapes in use, by request prefix; bounded, and forgotten as a whole."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, bytes], ProduceShape] = {}
+
+    def forget(self) -> None:
+        self.known.clear()
+
+    def learn(
+        self,
+        frame: memoryview,
+        position: int,
+        version: int,
+        request: ProduceView,
+        partition: "Partition",
+    ) -> int:
+        """Remember a request that went well; returns the size of its prefix, 0 if it has none."""
+        if not _is_usual(request, version, partition):
+            return 0
+        key, ((_, records),) = request.topics[0]
+        assert records is not None
+        shape = ProduceShape(partition, key, request.acks, version)
+        tail = _size_of_length(len(records)) if shape.is_flexible else 4
+        prefix_end = len(frame) - len(records) - tail - (3 if shape.is_flexible else 0)
+        if shape.records(frame, prefix_end) is None:
+            return 0
+        if len(self.known) >= _SHAPES_MAX:
+            self.known.clear()
+        self.known[version, bytes(frame[position:prefix_end])] = shape
+        return prefix_end - position
+
+
+def _is_usual(request: ProduceView, version: int, partition: "Partition") -> bool:
+    log = partition.log
+    return (
+        version >= _ZSTD_FROM
+        and request.transactional_id is None
+        and len(request.topics) == 1
+        and len(request.topics[0][1]) == 1
+        and len(request.topics[0][0]) < 0x7F
+        and log is not None
+        and log.config.flush_messages == _NEVER
+    )
+
+
+def _size_of_length(size: int) -> int:
+    """How many bytes the compact length of so many bytes takes."""
+    return max(1, ((size + 1).bit_length() + 6) // 7)

@@ -1,0 +1,121 @@
+"""A remembered request shape must give exactly what decoding and encoding would give."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from headrace.broker.partitions import Partition
+from headrace.broker.produce_shapes import ProduceShape, ProduceShapes
+from headrace.protocol.codec import encode
+from headrace.protocol.hot_produce import (
+    TOPIC_IDS_FROM,
+    Appended,
+    read_produce,
+    write_success,
+)
+from headrace.protocol.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from headrace.storage.config import LogConfig
+
+VERSIONS = range(7, 14)
+NAME, ID = b"orders", bytes(range(16))
+SIZES = [1, 61, 125, 126, 127, 128, 16_381, 16_382, 16_383, 16_384, 2_097_151, 2_097_152]
+
+
+def hosted(index: int = 3, **config: Any) -> Partition:
+    log = SimpleNamespace(config=LogConfig(**config))
+    return cast(Partition, SimpleNamespace(index=index, log=log))
+
+
+def frame_of(version: int, size: int, *, count: int = 1, **fields: Any) -> memoryview:
+    sets = [PartitionProduceData(index=3 + i, records=b"r" * size) for i in range(count)]
+    topic = TopicProduceData(partition_data=sets)
+    if version >= TOPIC_IDS_FROM:
+        topic.topic_id = ID
+    else:
+        topic.name = NAME.decode()
+    fields = {"acks": 1, "timeout_ms": 1000, "topic_data": [topic], **fields}
+    return memoryview(b"head" + encode(ProduceRequest(**fields), version))
+
+
+def learned(shapes: ProduceShapes, frame: memoryview, version: int) -> int:
+    return shapes.learn(frame, 4, version, read_produce(frame, 4, version), hosted())
+
+
+def recognised(
+    shapes: ProduceShapes, frame: memoryview, version: int, prefix_size: int
+) -> ProduceShape | None:
+    return shapes.known.get((version, bytes(frame[4 : 4 + prefix_size])))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("size", SIZES)
+def test_records_of_any_size_are_found_behind_a_known_prefix(version: int, size: int) -> None:
+    shapes = ProduceShapes()
+    prefix_size = learned(shapes, frame_of(version, 100), version)
+    frame = frame_of(version, size)
+    shape = recognised(shapes, frame, version, prefix_size)
+    assert shape is not None
+    records = shape.records(frame, 4 + prefix_size)
+    assert records is not None
+    assert bytes(records) == b"r" * size
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("size", SIZES)
+def test_a_request_of_any_size_is_learned(version: int, size: int) -> None:
+    shapes = ProduceShapes()
+    prefix_size = learned(shapes, frame_of(version, size), version)
+    assert recognised(shapes, frame_of(version, 5), version, prefix_size) is not None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_answer_is_that_of_the_encoder(version: int) -> None:
+    key = ID if version >= TOPIC_IDS_FROM else NAME
+    shape = ProduceShape(hosted(), key, 1, version)
+    done = [(key, [Appended(3, 1 << 40, 1_700_000_000_000, 17)])]
+    assert shape.answer(99, 1 << 40, 1_700_000_000_000, 17) == write_success(version, 99, done)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_two_partitions_or_other_acks_are_not_mistaken_for_it(version: int) -> None:
+    shapes = ProduceShapes()
+    prefix_size = learned(shapes, frame_of(version, 100), version)
+    for other in (frame_of(version, 100, acks=-1), frame_of(version, 100, timeout_ms=7)):
+        assert recognised(shapes, other, version, prefix_size) is None
+    several = frame_of(version, 100, count=2)
+    shape = recognised(shapes, several, version, prefix_size)
+    assert shape is None or shape.records(several, 4 + prefix_size) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_frame_with_anything_behind_the_records_takes_the_long_way(version: int) -> None:
+    shapes = ProduceShapes()
+    prefix_size = learned(shapes, frame_of(version, 100), version)
+    longer = memoryview(bytes(frame_of(version, 100)) + b"\0")
+    shape = recognised(shapes, longer, version, prefix_size)
+    assert shape is not None
+    assert shape.records(longer, 4 + prefix_size) is None
+
+
+def test_topics_that_sync_each_batch_take_the_long_way() -> None:
+    shapes, frame = ProduceShapes(), frame_of(7, 100)
+    synced = hosted(flush_messages=1)
+    assert shapes.learn(frame, 4, 7, read_produce(frame, 4, 7), synced) == 0
+    assert not shapes.known
+
+
+def test_transactions_take_the_long_way() -> None:
+    shapes, frame = ProduceShapes(), frame_of(7, 100, transactional_id="t")
+    assert learned(shapes, frame, 7) == 0
+
+
+def test_nothing_is_known_once_forgotten() -> None:
+    shapes = ProduceShapes()
+    learned(shapes, frame_of(7, 100), 7)
+    shapes.forget()
+    assert not shapes.known
