@@ -9,6 +9,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from headrace.errors import KafkaStorageError
+from headrace.storage.cleaner import Cleaner
 from headrace.storage.resources import unlink_all
 from headrace.storage.retention import delete_expired
 
@@ -27,6 +28,7 @@ class Maintenance:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._cleaner = Cleaner(broker.settings, broker.background, broker.metrics.cleaner)
 
     def start(self) -> None:
         every = self._broker.tasks.every
@@ -50,6 +52,11 @@ class Maintenance:
             self.enforce_retention,
             "log retention",
             first_ms=later_ms,
+        )
+        every(
+            lambda: self._broker.settings.log_cleaner_backoff_ms,
+            self.compact,
+            "log compaction",
         )
         every(
             lambda: self._broker.settings.producer_id_expiration_check_interval_ms,
@@ -93,6 +100,13 @@ class Maintenance:
                 except KafkaStorageError as error:
                     log.error("retention of %s failed: %s", log_.topic_partition, error)
                 await asyncio.sleep(0)
+
+    async def compact(self) -> None:
+        """Clean until nothing is dirty enough."""
+        self._cleaner.settings = self._broker.settings
+        while self._broker.settings.log_cleaner_enable:
+            if not await self._cleaner.run(self._broker.directories, self._broker.clock.now_ms()):
+                return
 
     def expire_producers(self) -> None:
         now_ms = self._broker.clock.now_ms()
