@@ -323,10 +323,11 @@ def delete_topics(
         try:
             if (ids[wanted.topic_id] if wanted.name is None else names[wanted.name]) > 1:
                 raise InvalidRequest("the topic is named more than once in the request")
-            if wanted.name is None and wanted.topic_id in by_name:
-                raise InvalidRequest("the topic is named both by its name and by its id")
             topic = _named(image, wanted)
             result = TopicResult(topic.name, topic.id)
+            if topic.id in (ids if wanted.name is not None else by_name):
+                error = InvalidRequest("the topic is named both by its name and by its id")
+                result.error = error
         except KafkaError as error:
             result = TopicResult(wanted.name, wanted.topic_id, error)
         results[wanted.name, wanted.topic_id] = result

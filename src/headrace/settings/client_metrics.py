@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from headrace.errors import InvalidConfig
+from headrace.errors import InvalidConfig, InvalidRequest
 from headrace.settings.definitions import ConfigDefinition, ConfigType, Value, between, nearest
 
 _MATCH_KEYS = (
@@ -55,10 +55,20 @@ CLIENT_METRICS_CONFIGS: Mapping[str, ConfigDefinition] = {
 
 
 def validate(configs: Mapping[str, str]) -> None:
-    """Raise `InvalidConfig` unless a subscription may have these configs."""
+    """Raise unless a subscription may have these configs.
+
+    As in Kafka, an unknown name and an interval out of bounds are invalid requests, and
+    everything else that is wrong is an invalid config.
+    """
     for name, text in configs.items():
         definition = CLIENT_METRICS_CONFIGS.get(name)
         if definition is None:
             hint = nearest(name, CLIENT_METRICS_CONFIGS)
-            raise InvalidConfig(f"Unknown client metrics config name: {name}{hint}")
-        definition.parse(text)
+            raise InvalidRequest(f"Unknown client metrics config name: {name}{hint}")
+        value = definition.read(text)
+        try:
+            definition.check(value)
+        except InvalidConfig as mistake:
+            if name == "interval.ms":
+                raise InvalidRequest(str(mistake)) from None
+            raise

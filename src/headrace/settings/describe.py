@@ -12,7 +12,7 @@ import msgspec
 from headrace.settings.broker import BROKER_CONFIGS, BrokerSettings, with_dynamic
 from headrace.settings.broker_configs import field_name
 from headrace.settings.client_metrics import CLIENT_METRICS_CONFIGS
-from headrace.settings.definitions import ConfigDefinition, ConfigSource, Value
+from headrace.settings.definitions import ConfigDefinition, ConfigSource, ConfigType, Value
 from headrace.settings.topic import TOPIC_CONFIGS, value_of
 
 # Configs that say the same in several units; the first that is set counts.
@@ -80,13 +80,14 @@ class BrokerLayers(msgspec.Struct, frozen=True):
 
 
 def describe_broker(layers: BrokerLayers) -> list[DescribedConfig]:
-    """Every config of this broker that is not internal."""
+    """Every config of this broker that is not internal, and what its file sets in vain."""
     settings = layers.settings
-    return [
+    honoured = [
         _described(definition, getattr(settings, field_name(name)), layers.synonyms(name))
         for name, definition in BROKER_CONFIGS.items()
         if not definition.is_internal
     ]
+    return honoured + [_ignored(name, text) for name, text in settings.ignored.items()]
 
 
 def describe_cluster_default(layers: BrokerLayers) -> list[DescribedConfig]:
@@ -117,11 +118,15 @@ def describe_topic(overrides: Mapping[str, str], layers: BrokerLayers) -> list[D
 
 
 def describe_client_metrics(configs: Mapping[str, str]) -> list[DescribedConfig]:
-    """Only what a subscription sets: its configs have no layers beneath them."""
+    """The configs of a subscription; what it does not set has its default."""
     return [
-        DescribedConfig(CLIENT_METRICS_CONFIGS[name], text, ConfigSource.CLIENT_METRICS, False, ())
-        for name, text in configs.items()
-        if name in CLIENT_METRICS_CONFIGS
+        _described(
+            definition,
+            definition.read(configs[name]) if name in configs else definition.default,
+            (Synonym(name, configs[name], ConfigSource.CLIENT_METRICS),) if name in configs else (),
+            is_read_only=False,
+        )
+        for name, definition in CLIENT_METRICS_CONFIGS.items()
     ]
 
 
@@ -139,6 +144,20 @@ def _described(
         is_read_only=definition.is_read_only if is_read_only is None else is_read_only,
         synonyms=synonyms,
     )
+
+
+def _ignored(name: str, text: str | None) -> DescribedConfig:
+    """A config that only Kafka honours: shown, so that nobody believes it to be in force."""
+    from headrace.settings.kafka_properties import is_sensitive, reason_unsupported
+
+    definition = ConfigDefinition(
+        name=name,
+        type=ConfigType.PASSWORD if is_sensitive(name) else ConfigType.STRING,
+        default=None,
+        documentation=f"Ignored: {reason_unsupported(name)}.",
+    )
+    source = ConfigSource.STATIC_BROKER
+    return DescribedConfig(definition, text, source, True, (Synonym(name, text, source),))
 
 
 def _flush_names(name: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.errors import InvalidConfig
+from headrace.errors import InvalidConfig, InvalidRequest, KafkaError
 from headrace.settings.client_metrics import validate
 
 
@@ -11,15 +11,18 @@ def test_a_subscription_is_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("configs", "message"),
+    ("configs", "error", "message"),
     [
-        ({"interval.ms": "10"}, "between 100 and 3600000"),
-        ({"match": "colour=red"}, "client_software_name"),
-        ({"match": "client_id=["}, "no regular expression"),
-        ({"metric": "*"}, "Did you mean metrics?"),
+        ({"interval.ms": "10"}, InvalidRequest, "between 100 and 3600000"),
+        ({"interval.ms": "often"}, InvalidConfig, "whole number"),
+        ({"match": "colour=red"}, InvalidConfig, "client_software_name"),
+        ({"match": "client_id=["}, InvalidConfig, "no regular expression"),
+        ({"metric": "*"}, InvalidRequest, "Did you mean metrics?"),
     ],
 )
-def test_what_cannot_be_matched_is_refused(configs: dict[str, str], message: str) -> None:
-    with pytest.raises(InvalidConfig) as caught:
+def test_what_cannot_be_is_refused(
+    configs: dict[str, str], error: type[KafkaError], message: str
+) -> None:
+    with pytest.raises(error) as caught:
         validate(configs)
     assert message in str(caught.value)

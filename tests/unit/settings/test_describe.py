@@ -82,6 +82,17 @@ def test_a_broker_shows_all_but_its_internal_configs() -> None:
     assert find(described, "log.retention.ms").value is None
 
 
+def test_what_the_file_sets_in_vain_is_shown_without_secrets() -> None:
+    """SEC-1."""
+    described = describe_broker(layers({"num.io.threads": "8", "ssl.key.password": "hunter2"}))
+    threads, password = find(described, "num.io.threads"), find(described, "ssl.key.password")
+    assert (threads.value, threads.is_read_only) == ("8", True)
+    assert threads.definition.documentation == "Ignored: one event loop serves all connections."
+    assert password.definition.is_sensitive
+    assert password.value is None
+    assert synonyms(password) == [(4, "ssl.key.password", None)]
+
+
 def test_numbers_print_as_kafka_prints_them() -> None:
     config = find(describe_broker(layers()), "log.cleaner.io.max.bytes.per.second")
     assert config.value == "1.7976931348623157E308"
@@ -101,8 +112,12 @@ def test_internal_topic_configs_show_only_where_they_are_set() -> None:
 
 
 def test_a_subscription_shows_what_it_sets() -> None:
-    (config,) = describe_client_metrics({"interval.ms": "1000", "unknown": "x"})
-    assert (config.name, config.source) == ("interval.ms", ConfigSource.CLIENT_METRICS)
+    described = describe_client_metrics({"interval.ms": "1000", "unknown": "x"})
+    assert {config.name: (config.value, config.source) for config in described} == {
+        "interval.ms": ("1000", ConfigSource.CLIENT_METRICS),
+        "metrics": ("", ConfigSource.DEFAULT),
+        "match": ("", ConfigSource.DEFAULT),
+    }
 
 
 def test_unset_layers_are_empty() -> None:

@@ -143,7 +143,6 @@ class UnitBroker:
             if partition is not None and partition.log is None:
                 name = TopicPartition(topic.name, partition.index)
                 partition.log = self.directories.log_of(name, topic.id, config)
-                partition.log.begin_epoch(partition.leader_epoch)
 
 
 def a_broker(directory: Path, **settings: Any) -> UnitBroker:

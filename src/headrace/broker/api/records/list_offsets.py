@@ -110,7 +110,8 @@ def _look_up(
         case -1:
             return TimestampOffset(_NO_TIMESTAMP, end_offset, partition.leader_epoch)
         case -2 | -4:
-            return TimestampOffset(_NO_TIMESTAMP, log.log_start_offset, _first_epoch(log))
+            epoch = _first_epoch(partition, log)
+            return TimestampOffset(_NO_TIMESTAMP, log.log_start_offset, epoch)
         case -3:
             found = find_latest(log.segments)
         case -5 | -6:
@@ -120,11 +121,12 @@ def _look_up(
     return found if found is not None and found.offset < end_offset else None
 
 
-def _first_epoch(log: Log) -> int:
-    """The epoch of the first record, if the log still knows it."""
+def _first_epoch(partition: Partition, log: Log) -> int:
+    """The epoch of the first record if the log still knows it; without any, that under way."""
     earliest = log.leader_epochs.earliest
-    known = earliest is not None and earliest.start_offset <= log.log_start_offset
-    return earliest.epoch if earliest is not None and known else -1
+    if earliest is None:
+        return partition.leader_epoch
+    return earliest.epoch if earliest.start_offset <= log.log_start_offset else -1
 
 
 def _failed(asked: ListOffsetsPartition, error: KafkaError) -> ListOffsetsPartitionResponse:

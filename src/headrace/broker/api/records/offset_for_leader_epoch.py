@@ -52,7 +52,10 @@ def _end_offset(topic: str, asked: OffsetForLeaderPartition, call: Call) -> Epoc
         partition = call.broker.partitions.find(topic, asked.partition)
         partition.check_leader_epoch(asked.current_leader_epoch)
         log = partition.online_log()
-        epoch, end_offset = log.leader_epochs.end_offset_for(asked.leader_epoch, log.log_end_offset)
+        # The epoch under way is known before its first record has put it into the log.
+        epoch, end_offset = asked.leader_epoch, log.log_end_offset
+        if epoch != partition.leader_epoch:
+            epoch, end_offset = log.leader_epochs.end_offset_for(epoch, end_offset)
     except KafkaError as error:
         return EpochEndOffset(partition=asked.partition, error_code=error.code)
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
