@@ -130,6 +130,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     headrace_log_level: tuple[str, ...] = ("INFO",)
 
     given: Mapping[str, str] = {}  # The honoured properties as they were written; no default.
+    ignored: Mapping[str, str | None] = {}  # Those that only Kafka honours; secrets are not kept.
 
     @property
     def directories(self) -> tuple[str, ...]:
@@ -232,23 +233,23 @@ REPLICATION_THROTTLES = frozenset(
 
 def load(properties: Mapping[str, str]) -> tuple[BrokerSettings, list[str]]:
     """Settings and warnings from a properties file; every mistake in it is named at once."""
+    given = {name: text for name, text in properties.items() if name in BROKER_CONFIGS}
+    others = {name: text for name, text in properties.items() if name not in BROKER_CONFIGS}
     values: dict[str, Any] = {}
     warnings: list[str] = []
     mistakes: list[str] = []
-    for name, text in properties.items():
-        definition = BROKER_CONFIGS.get(name)
+    for name in properties:
         try:
-            if definition is None:
-                warnings.append(_explain(name))
+            if name in given:
+                values[field_name(name)] = BROKER_CONFIGS[name].parse(given[name])
             else:
-                values[field_name(name)] = definition.parse(text)
+                warnings.append(_explain(name))
         except InvalidConfig as mistake:
             mistakes.append(str(mistake))
     if mistakes:
         raise InvalidConfig("\n".join(mistakes))
     values.setdefault("node_id", values.get("broker_id", 1))
-    given = {name: text for name, text in properties.items() if name in BROKER_CONFIGS}
-    settings = BrokerSettings(**values, given=given)
+    settings = BrokerSettings(**values, given=given, ignored=_without_secrets(others))
     check(settings)
     return settings, warnings
 
@@ -312,6 +313,14 @@ def _explain(name: str, cannot: str = "is ignored") -> str:
         hint = nearest(name, [*BROKER_CONFIGS, *kafka_properties.names()])
         raise InvalidConfig(f"{name} is not a broker property{hint}")
     return f"{name} {cannot}: {reason}"
+
+
+def _without_secrets(properties: Mapping[str, str]) -> dict[str, str | None]:
+    if not properties:
+        return {}
+    from headrace.settings.kafka_properties import is_sensitive
+
+    return {name: None if is_sensitive(name) else text for name, text in properties.items()}
 
 
 def _check_node(settings: BrokerSettings) -> None:

@@ -180,6 +180,11 @@ _PLUGIN_PREFIXES = (
     "metrics.jmx.",
 )  # fmt: skip
 
+_SECRET_ENDINGS = (
+    ".password", ".secret", ".passphrase", ".secret.key", ".keystore.key", ".jaas.config",
+    ".certificate.chain", ".certificates",
+)  # fmt: skip
+
 
 def names() -> list[str]:
     """Every name here, for finding the nearest to a misspelt one."""
@@ -196,3 +201,9 @@ def reason_unsupported(name: str) -> str | None:
     if not fitting:
         return "Headrace does not support it yet"
     return max(fitting, key=lambda row: len(row[0]))[1]
+
+
+def is_sensitive(name: str) -> bool:
+    """Whether a value must not be shown; what plug-ins read might be anything, so it is too."""
+    is_plugins = name not in names() and name not in _REMOVED_NAMES.split()
+    return is_plugins or name.endswith(_SECRET_ENDINGS)

@@ -96,7 +96,7 @@ def test_no_property_is_both_honoured_and_not() -> None:
 
 
 def test_every_property_has_a_field_and_a_sentence() -> None:
-    fields = set(BrokerSettings.__struct_fields__) - {"given"}
+    fields = set(BrokerSettings.__struct_fields__) - {"given", "ignored"}
     assert {field_name(name) for name in BROKER_CONFIGS} == fields
     assert all(config.documentation.endswith(".") for config in BROKER_CONFIGS.values())
     assert all(config.documentation.endswith(".") for config in TOPIC_CONFIGS.values())
@@ -160,6 +160,19 @@ def test_a_property_that_only_kafka_honours_is_a_warning_that_says_why(
 def test_what_the_file_says_is_kept_apart_from_the_defaults() -> None:
     settings, _ = load({"num.partitions": "3", "num.io.threads": "8"})
     assert settings.given == {"num.partitions": "3"}
+    assert settings.ignored == {"num.io.threads": "8"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for owner, name, kind, *_ in KAFKA if owner == "broker" and kind == "PASSWORD"]
+    + ["listener.name.internal.ssl.key.password", "rsm.config.access.key"],
+)
+def test_secrets_that_are_not_needed_are_not_kept(name: str) -> None:
+    """SEC-1."""
+    settings, warnings = load({name: "hunter2"})
+    assert settings.ignored == {name: None}
+    assert "hunter2" not in repr(settings) + "".join(warnings)
 
 
 @pytest.mark.parametrize(
