@@ -86,7 +86,7 @@ class Headrace:
 
 
 class Kafka:
-    """Apache Kafka as one combined node, with short waits before its background work."""
+    """Apache Kafka as one combined node."""
 
     name = "kafka"
 
@@ -114,7 +114,6 @@ class Kafka:
             "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": str(directory / "data"),
-            "log.initial.task.delay.ms": "100",
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",

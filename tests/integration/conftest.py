@@ -14,6 +14,7 @@ NODES: pytest.StashKey[list[Node]] = pytest.StashKey()
 
 # Background work comes soon, so that tests of retention and compaction are short.
 SOON = {
+    "log.initial.task.delay.ms": "100",
     "log.retention.check.interval.ms": "200",
     "log.cleaner.backoff.ms": "200",
     "log.segment.delete.delay.ms": "200",
