@@ -1,0 +1,87 @@
+"""A disk that fails on purpose: full, broken, or gone in the middle of an operation."""
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from headrace.runtime import files
+
+# Everything through which storage changes what is on a disk.
+CHANGES = (
+    "create",
+    "create_empty",
+    "fsync",
+    "ftruncate",
+    "mkdir",
+    "pwrite",
+    "rename",
+    "replace",
+    "rmdir",
+    "unlink",
+)
+
+
+class Killed(BaseException):
+    """The process is gone; nothing that would run afterwards may count on anything."""
+
+
+@contextmanager
+def killed_after(changes: int, *, torn_bytes: int = 0) -> Iterator[None]:
+    """Let some changes happen and die at the next one, of which a write leaves a few bytes."""
+    left = changes
+    with pytest.MonkeyPatch.context() as patch:
+
+        def failing(real: Callable[..., Any]) -> Callable[..., Any]:
+            def change(*arguments: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    if real is files_pwrite:
+                        fd, data, position = arguments
+                        real(fd, bytes(data)[:torn_bytes], position)
+                    raise Killed
+                return real(*arguments)
+
+            return change
+
+        files_pwrite = files.pwrite
+        for name in CHANGES:
+            patch.setattr(files, name, failing(getattr(files, name)))
+        try:
+            yield
+        except Killed:
+            return
+
+
+@contextmanager
+def failing_writes(code: int = errno.ENOSPC, *, after_bytes: int = 0) -> Iterator[None]:
+    """Every write takes a few bytes of what it was given, and then fails."""
+    real = files.pwrite
+    room = after_bytes
+
+    def pwrite(fd: int, data: Any, position: int) -> int:
+        nonlocal room
+        if not room:
+            raise OSError(code, "the disk says no")
+        written = real(fd, bytes(data)[:room], position)
+        room -= written
+        return written
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "pwrite", pwrite)
+        yield
+
+
+@contextmanager
+def failing(name: str, code: int = errno.EIO) -> Iterator[None]:
+    """One kind of operation fails, always."""
+
+    def fail(*_: Any) -> Any:
+        raise OSError(code, "the disk says no")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, name, fail)
+        yield
