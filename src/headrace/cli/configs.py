@@ -116,7 +116,7 @@ def alter(
 
     \b
     headrace configs alter topic orders --set retention.ms=3600000 --delete segment.bytes
-    headrace configs alter broker default --set log.cleaner.threads=2
+    headrace configs alter broker default --set log.cleaner.backoff.ms=5000
     """
     changes = [
         *(ConfigChange(name=key, operation="set", value=value) for key, value in sets),

@@ -49,8 +49,6 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     connections_max_idle_ms: int = 600_000
     max_connections: int = INT_MAX
     max_connections_per_ip: int = INT_MAX
-    max_connections_per_ip_overrides: str = ""
-    socket_listen_backlog_size: int = 50
     socket_receive_buffer_bytes: int = 102_400
     socket_send_buffer_bytes: int = 102_400
     socket_request_max_bytes: int = 100 << 20
@@ -100,17 +98,13 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_flush_interval_ms: int | None = None
     log_flush_scheduler_interval_ms: int = LONG_MAX
     log_flush_offset_checkpoint_interval_ms: int = _MINUTE_MS
-    log_flush_start_offset_checkpoint_interval_ms: int = _MINUTE_MS
     replica_high_watermark_checkpoint_interval_ms: int = 5000
-    num_recovery_threads_per_data_dir: int = 2
 
     log_cleaner_enable: bool = True
-    log_cleaner_threads: int = 1
     log_cleaner_backoff_ms: int = 15_000
     log_cleaner_io_max_bytes_per_second: float = DOUBLE_MAX
     log_cleaner_dedupe_buffer_size: int = 128 << 20
     log_cleaner_io_buffer_load_factor: float = 0.9
-    log_cleaner_io_buffer_size: int = 512 << 10
     log_cleaner_min_cleanable_ratio: float = 0.5
     log_cleaner_min_compaction_lag_ms: int = 0
     log_cleaner_max_compaction_lag_ms: int = LONG_MAX
@@ -173,18 +167,6 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
         """Listener name to security protocol; controllers' listeners need no entry of their own."""
         controllers = dict.fromkeys(self.controller_listener_names, "PLAINTEXT")
         return controllers | parse_protocol_map(self.listener_security_protocol_map)
-
-    @property
-    def connection_limits(self) -> dict[str, int]:
-        """Address or host name to the connections it may hold, where that is not the usual."""
-        name = "max.connections.per.ip.overrides"
-        limits: dict[str, int] = {}
-        for pair in filter(None, self.max_connections_per_ip_overrides.split(",")):
-            host, _, count = pair.strip().rpartition(":")
-            if not host or not count.strip().isdecimal():
-                raise InvalidConfig(f"{name}: {pair.strip()!r} must be host:count")
-            limits[host] = int(count)
-        return limits
 
     @property
     def retention_ms(self) -> int:
@@ -360,7 +342,6 @@ def _check_listeners(settings: BrokerSettings) -> None:
     between_brokers = settings.inter_broker_listener_name
     if between_brokers is not None and between_brokers.upper() not in names:
         raise InvalidConfig(f"inter.broker.listener.name: {between_brokers} is not in listeners")
-    _ = settings.connection_limits  # Reading it is what checks it.
 
 
 def _check_logs(settings: BrokerSettings) -> None:
@@ -373,9 +354,9 @@ def _check_logs(settings: BrokerSettings) -> None:
             f"log.cleaner.min.compaction.lag.ms ({shortest}) must not exceed "
             f"log.cleaner.max.compaction.lag.ms ({longest})"
         )
-    share = settings.log_cleaner_dedupe_buffer_size // max(settings.log_cleaner_threads, 1)
-    if share <= _CLEANER_BUFFER_MIN:
+    buffer_bytes = settings.log_cleaner_dedupe_buffer_size
+    if buffer_bytes <= _CLEANER_BUFFER_MIN:
         raise InvalidConfig(
-            "log.cleaner.dedupe.buffer.size must give each of log.cleaner.threads more than "
-            f"{_CLEANER_BUFFER_MIN} bytes, not {share}"
+            f"log.cleaner.dedupe.buffer.size must be more than {_CLEANER_BUFFER_MIN}, "
+            f"not {buffer_bytes}"
         )

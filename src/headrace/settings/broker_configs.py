@@ -4,8 +4,8 @@ Rows are plain tuples so that the table costs nothing to read and little to impo
 and limits are Kafka's; the sentences are ours, and are what DescribeConfigs answers.
 
 A row's update mode decides what may change without a restart: the defaults that flow into
-topics, the cleaner's pace, and connection limits. What is read once at start (listeners,
-directories, thread counts) stays read-only, also where Kafka could change it live.
+topics and the cleaner's pace. What is read once at the start (listeners, directories,
+connection limits) stays read-only, also where Kafka could change it live.
 """
 
 from typing import Any
@@ -73,14 +73,10 @@ _NODE: tuple[_Row, ...] = (
 _NETWORK: tuple[_Row, ...] = (
     ("connections.max.idle.ms", _LONG, "MEDIUM", _FIXED, None,
      "A connection that was silent for this long is closed."),
-    ("max.connections", _INT, "MEDIUM", _LIVE, at_least(0),
-     "How many connections the broker holds at once; further ones wait to be accepted."),
-    ("max.connections.per.ip", _INT, "MEDIUM", _LIVE, at_least(0),
+    ("max.connections", _INT, "MEDIUM", _FIXED, at_least(0),
+     "How many connections the broker holds at once; further ones are closed."),
+    ("max.connections.per.ip", _INT, "MEDIUM", _FIXED, at_least(0),
      "How many connections one address may hold; further ones are closed."),
-    ("max.connections.per.ip.overrides", _STRING, "MEDIUM", _LIVE, None,
-     "Other limits for certain addresses or host names, as host:count pairs."),
-    ("socket.listen.backlog.size", _INT, "MEDIUM", _FIXED, at_least(1),
-     "How many connections may wait to be accepted; the kernel's somaxconn caps it."),
     ("socket.receive.buffer.bytes", _INT, "HIGH", _FIXED, None,
      "The socket receive buffer; -1 leaves the choice to the kernel."),
     ("socket.send.buffer.bytes", _INT, "HIGH", _FIXED, None,
@@ -184,29 +180,21 @@ _LOG: tuple[_Row, ...] = (
      "How often logs that are due to be forced to disk are looked for."),
     ("log.flush.offset.checkpoint.interval.ms", _INT, "HIGH", _FIXED, at_least(0),
      "How often the recovery points, up to which logs are surely on disk, are written down."),
-    ("log.flush.start.offset.checkpoint.interval.ms", _INT, "HIGH", _FIXED, at_least(0),
-     "How often the start offsets of logs are written down."),
     ("replica.high.watermark.checkpoint.interval.ms", _LONG, "HIGH", _FIXED, None,
      "How often the high watermarks are written down."),
-    ("num.recovery.threads.per.data.dir", _INT, "HIGH", _FIXED, at_least(1),
-     "Threads per directory that load and repair logs at the start."),
 )  # fmt: skip
 
 _CLEANER: tuple[_Row, ...] = (
     ("log.cleaner.enable", _BOOLEAN, "MEDIUM", _FIXED, None,
      "Whether compaction runs at all; without it compacted topics only grow."),
-    ("log.cleaner.threads", _INT, "MEDIUM", _LIVE, at_least(0),
-     "How many logs are compacted at the same time."),
     ("log.cleaner.backoff.ms", _LONG, "MEDIUM", _LIVE, at_least(0),
      "How long the cleaner rests when no log needs it."),
     ("log.cleaner.io.max.bytes.per.second", _DOUBLE, "MEDIUM", _LIVE, None,
      "The cleaner reads and writes no more than this together."),
     ("log.cleaner.dedupe.buffer.size", _LONG, "MEDIUM", _LIVE, None,
-     "Memory for the map from keys to their newest offsets, shared by the cleaner's threads."),
+     "Memory for the map from keys to their newest offsets."),
     ("log.cleaner.io.buffer.load.factor", _DOUBLE, "MEDIUM", _LIVE, None,
      "How full the map of keys may become before a run stops at that offset."),
-    ("log.cleaner.io.buffer.size", _INT, "MEDIUM", _LIVE, at_least(0),
-     "Memory for reading and writing segments, shared by the cleaner's threads."),
     ("log.cleaner.min.cleanable.ratio", _DOUBLE, "MEDIUM", _LIVE, between(0, 1),
      "The part of a log that must be new since the last run before it is compacted again."),
     ("log.cleaner.min.compaction.lag.ms", _LONG, "MEDIUM", _LIVE, at_least(0),

@@ -50,9 +50,11 @@ group.streams.min.session.timeout.ms group.streams.num.standby.replicas
 group.streams.session.timeout.ms initial.broker.registration.timeout.ms
 internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
 internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs
-kafka.metrics.reporters leader.imbalance.check.interval.seconds log.dir.failure.timeout.ms
-max.connection.creation.rate metadata.max.idle.interval.ms metric.reporters metrics.num.samples
-metrics.recording.level metrics.sample.window.ms num.io.threads num.network.threads
+kafka.metrics.reporters leader.imbalance.check.interval.seconds log.cleaner.io.buffer.size
+log.cleaner.threads log.dir.failure.timeout.ms log.flush.start.offset.checkpoint.interval.ms
+max.connection.creation.rate max.connections.per.ip.overrides metadata.max.idle.interval.ms
+metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
+num.io.threads num.network.threads num.recovery.threads.per.data.dir
 num.replica.alter.log.dirs.threads num.replica.fetchers offset.metadata.max.bytes
 offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms
 offsets.retention.minutes offsets.topic.compression.codec offsets.topic.num.partitions
@@ -107,11 +109,11 @@ share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune
 share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
 share.coordinator.threads share.coordinator.write.timeout.ms
 share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
-socket.connection.setup.timeout.ms ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites
-ssl.client.auth ssl.enabled.protocols ssl.endpoint.identification.algorithm
-ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password
-ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
+socket.connection.setup.timeout.ms socket.listen.backlog.size ssl.allow.dn.changes
+ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
+ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
+ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
+ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
 ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
 ssl.truststore.location ssl.truststore.password ssl.truststore.type
 transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
@@ -167,6 +169,12 @@ _REASONS = (
     ("num.network.threads", "one event loop serves all connections"),
     ("num.io.threads", "one event loop serves all connections"),
     ("background.threads", "the number of background threads is fixed"),
+    ("socket.listen.backlog.size", "the backlog has a fixed size"),
+    ("max.connections.per.ip.overrides", "all addresses have the same limit"),
+    ("num.recovery.threads.", "the number of threads that load logs is fixed"),
+    ("log.cleaner.threads", "one log is compacted at a time"),
+    ("log.cleaner.io.buffer.size", "the cleaner's buffers have a fixed size"),
+    ("log.flush.start.offset.", "start offsets are written down with the recovery points"),
     ("queued.max.", "requests are not queued between threads"),
     ("metric.reporters", "metrics are served as Prometheus text on headrace.metrics.port"),
     ("metrics.", "metrics are served as Prometheus text on headrace.metrics.port"),

@@ -1,11 +1,13 @@
 """Broker settings: Kafka's names and defaults, and a clear word on everything else."""
 
+import inspect
+import re
 from pathlib import Path
 
 import pytest
 
 from headrace.errors import InvalidConfig, InvalidRequest
-from headrace.settings import kafka_properties
+from headrace.settings import kafka_properties, topic
 from headrace.settings.broker import (
     BROKER_CONFIGS,
     DYNAMIC_BROKER_CONFIGS,
@@ -21,6 +23,7 @@ from headrace.settings.properties import parse
 from headrace.settings.topic import TOPIC_CONFIGS
 
 DATA = Path(__file__).resolve().parents[2] / "data"
+SOURCE = Path(inspect.getfile(kafka_properties)).parents[1]
 KAFKA = [
     line.split("\t")
     for line in (DATA / "kafka_configs.tsv").read_text().splitlines()
@@ -102,6 +105,28 @@ def test_every_property_has_a_field_and_a_sentence() -> None:
     assert all(config.documentation.endswith(".") for config in TOPIC_CONFIGS.values())
 
 
+def test_every_honoured_property_is_read_by_someone() -> None:
+    """A setting without an effect must be called ignored, so that nobody relies on it."""
+    in_topics = set(topic._SETTINGS.values())
+    checked_only = {  # A node is its own quorum: load refuses any other values of these.
+        "process_roles",
+        "controller_quorum_bootstrap_servers",
+        "controller_quorum_voters",
+        "inter_broker_listener_name",
+        "broker_id",
+    }
+    reads = "".join(
+        path.read_text() for path in SOURCE.rglob("*.py") if path.parent.name != "settings"
+    )
+    reads += inspect.getsource(BrokerSettings)
+    unread = {
+        field_name(name)
+        for name in BROKER_CONFIGS
+        if not re.search(rf"\.{field_name(name)}\b", reads)
+    }
+    assert unread - in_topics - checked_only == set()
+
+
 def test_kafkas_stock_file_works_unchanged() -> None:
     settings, warnings = load(parse(STOCK_FILE))
     assert settings.directories == ("/var/lib/kafka/a", "/var/lib/kafka/b")
@@ -112,6 +137,7 @@ def test_kafkas_stock_file_works_unchanged() -> None:
     assert {warning.split()[0] for warning in warnings} == {
         "num.network.threads",
         "num.io.threads",
+        "num.recovery.threads.per.data.dir",
         "offsets.topic.replication.factor",
         "transaction.state.log.replication.factor",
         "transaction.state.log.min.isr",
@@ -145,6 +171,7 @@ def test_all_mistakes_are_told_at_once_with_the_nearest_name() -> None:
         ("inter.broker.protocol.version", "Kafka 4 removed it"),
         ("rsm.config.bucket", "tiered storage"),
         ("num.replica.fetchers", "replication"),
+        ("log.cleaner.threads", "one log is compacted at a time"),
         ("cordoned.log.dirs", "does not support it yet"),
     ],
 )
@@ -220,7 +247,6 @@ def test_the_finest_unit_of_rolling_and_flushing_counts() -> None:
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "cannot be sent to"),
         ({"advertised.listeners": "OTHER://h:9092"}, "no twin"),
         ({"inter.broker.listener.name": "OTHER"}, "not in listeners"),
-        ({"max.connections.per.ip.overrides": "host"}, "host:count"),
         ({"listener.security.protocol.map": "A:B"}, "a colon and one of"),
         ({"log.retention.ms": "0"}, "-1 (unlimited)"),
         (
@@ -244,11 +270,6 @@ def test_settings_that_cannot_work_are_refused_with_what_to_do(
 
 def test_broker_id_alone_is_the_node_id() -> None:
     assert load({"broker.id": "7"})[0].node_id == 7
-
-
-def test_overrides_of_the_connection_limit_are_read() -> None:
-    settings, _ = load({"max.connections.per.ip.overrides": "10.0.0.1:5, ::1:7"})
-    assert settings.connection_limits == {"10.0.0.1": 5, "::1": 7}
 
 
 def test_dynamic_configs_of_the_broker_win_over_those_of_the_cluster() -> None:

@@ -71,12 +71,12 @@ def test_the_file_is_a_layer_of_its_own() -> None:
 
 
 def test_a_broker_shows_all_but_its_internal_configs() -> None:
-    described = describe_broker(layers({"num.partitions": "3"}, broker={"max.connections": "7"}))
+    described = describe_broker(layers({"num.partitions": "3"}, broker={"message.max.bytes": "7"}))
     names = {config.name for config in described}
     assert "log.initial.task.delay.ms" not in names
     assert find(described, "num.partitions").is_read_only
     assert find(described, "num.partitions").source is ConfigSource.STATIC_BROKER
-    limit = find(described, "max.connections")
+    limit = find(described, "message.max.bytes")
     assert (limit.value, limit.source) == ("7", ConfigSource.DYNAMIC_BROKER)
     assert not limit.is_read_only
     assert find(described, "log.retention.ms").value is None

@@ -96,10 +96,10 @@ async def test_validate_only_changes_nothing(broker: UnitBroker) -> None:
         (incremental(TOPIC, "t", ("retention.ms", APPEND, "5")), InvalidConfig),
         (incremental(TOPIC, "t", ("nope", SET, "5")), InvalidConfig),
         (incremental(TOPIC, "t", ("a", SET, "1"), ("a", SET, "2")), InvalidRequest),
-        (incremental(BROKER, "9", ("log.cleaner.threads", SET, "2")), InvalidRequest),
-        (incremental(BROKER, "x", ("log.cleaner.threads", SET, "2")), InvalidRequest),
+        (incremental(BROKER, "9", ("log.cleaner.backoff.ms", SET, "2")), InvalidRequest),
+        (incremental(BROKER, "x", ("log.cleaner.backoff.ms", SET, "2")), InvalidRequest),
         (incremental(BROKER, "1", ("node.id", SET, "2")), InvalidRequest),
-        (incremental(BROKER, "1", ("log.cleaner.threads", SET, "abc")), InvalidRequest),
+        (incremental(BROKER, "1", ("log.cleaner.backoff.ms", SET, "abc")), InvalidRequest),
         (incremental(CLIENT_METRICS, "", ("metrics", SET, "a")), InvalidRequest),
         (incremental(3, "x"), InvalidRequest),
     ],
@@ -121,11 +121,11 @@ async def test_a_resource_named_twice_is_refused_twice(broker: UnitBroker) -> No
 async def test_a_broker_and_all_brokers_have_configs(broker: UnitBroker) -> None:
     assert await change(
         broker,
-        incremental(BROKER, "1", ("log.cleaner.threads", SET, "2")),
-        incremental(BROKER, "", ("log.cleaner.threads", SET, "3")),
+        incremental(BROKER, "1", ("log.cleaner.backoff.ms", SET, "2")),
+        incremental(BROKER, "", ("log.cleaner.backoff.ms", SET, "3")),
     ) == [0, 0]
-    assert broker.image.configs_of(BROKER, "1") == {"log.cleaner.threads": "2"}
-    assert broker.image.configs_of(BROKER, "") == {"log.cleaner.threads": "3"}
+    assert broker.image.configs_of(BROKER, "1") == {"log.cleaner.backoff.ms": "2"}
+    assert broker.image.configs_of(BROKER, "") == {"log.cleaner.backoff.ms": "3"}
 
 
 class TestLoggers:

@@ -38,8 +38,8 @@ OWN, DYNAMIC, DYNAMIC_DEFAULT, STATIC, DEFAULT = 1, 2, 3, 4, 5
 def broker(tmp_path: Path) -> UnitBroker:
     broker = a_broker(tmp_path)
     image = with_configs(image_with(a_topic("t")), TOPIC, "t", retention_ms="1234")
-    image = with_configs(image, BROKER, "", log_cleaner_threads="1")
-    image = with_configs(image, BROKER, "1", log_cleaner_threads="2")
+    image = with_configs(image, BROKER, "", log_cleaner_backoff_ms="1")
+    image = with_configs(image, BROKER, "1", log_cleaner_backoff_ms="2")
     broker.controller.image = with_configs(image, CLIENT_METRICS, "sub", metrics="a.b")
     return broker
 
@@ -101,7 +101,7 @@ async def test_only_the_keys_asked_for_are_told(broker: UnitBroker) -> None:
 
 async def test_a_brokers_own_layers_are_laid_over_each_other(broker: UnitBroker) -> None:
     told = await configs(broker, BROKER, "1", include_synonyms=True)
-    threads = told["log.cleaner.threads"]
+    threads = told["log.cleaner.backoff.ms"]
     assert (threads.value, threads.config_source, threads.read_only) == ("2", DYNAMIC, False)
     assert [one.source for one in threads.synonyms] == [DYNAMIC, DYNAMIC_DEFAULT, DEFAULT]
     assert told["node.id"].read_only
@@ -118,7 +118,7 @@ async def test_what_the_properties_file_says_is_static(tmp_path: Path) -> None:
 
 async def test_the_cluster_default_is_only_what_was_set(broker: UnitBroker) -> None:
     told = await configs(broker, BROKER, "")
-    assert {name: config.value for name, config in told.items()} == {"log.cleaner.threads": "1"}
+    assert {name: config.value for name, config in told.items()} == {"log.cleaner.backoff.ms": "1"}
 
 
 async def test_client_metrics_tell_their_configs(broker: UnitBroker) -> None:
