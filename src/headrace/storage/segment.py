@@ -428,8 +428,10 @@ class Segment:
         self._cursors = None
 
     def change_suffix(self, suffix: str) -> None:
-        """Rename all files; the log comes last, so that a crash never leaves it without name."""
-        for extension in (TRANSACTION_INDEX, TIME_INDEX, INDEX, LOG):
+        """Rename all files, the log first: a crash may leave indexes without log, which go at the
+        next start, but never a log that is still read without its list of aborted transactions.
+        """
+        for extension in (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX):
             path = f"{self.directory}/{self.base_offset:020d}{extension}"
             files.rename_if_there(path + self.suffix, path + suffix)
         self.suffix = suffix
