@@ -15,6 +15,7 @@ import socket
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol
 
 from headrace.errors import HeadraceError
@@ -98,6 +99,7 @@ class Connection:
         "port",
         "produce_prefix_size",
         "software",
+        "stashed_ns",
     )
 
     def __init__(
@@ -128,6 +130,7 @@ class Connection:
         self.produce_prefix_size = 0  # How much of its last Produce request was not records.
         self.closed = False
         self.last_active = loop.time()
+        self.stashed_ns = 0  # When frames began to wait for a request before them, else 0.
         self._stash = b""
         self._frame: bytearray | None = None
         self._frame_size = 0
@@ -200,6 +203,8 @@ class Connection:
                 frame[: end - position] = data[position:end]
                 return
         self._stash = bytes(data[position:end])
+        if self._waiting or self._out:
+            self.stashed_ns = perf_counter_ns()
 
     def _fill_frame(self, frame: bytearray) -> None:
         size = self._frame_size
@@ -270,6 +275,8 @@ class Connection:
             self._stash = b""
             self._scratch[: len(stash)] = stash
             self._serve_frames(self._scratch, len(stash))
+            if not self._stash:
+                self.stashed_ns = 0
         if not (self._reading or self._waiting or self._out or self.closed):
             self._reading = True
             self._loop.add_reader(self.fd, self._on_readable)

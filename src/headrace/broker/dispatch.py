@@ -63,7 +63,7 @@ class Dispatcher:
         except (struct.error, IndexError, DecodeError) as error:
             raise HostileFrame(f"its request cannot be read: {error}") from error
         if not connection.is_waiting:
-            self._broker.metrics.requests.served(key, version, perf_counter_ns() - began)
+            self._count(connection, key, version, began)
 
     def _serve(self, connection: Connection, frame: memoryview, position: int, began: int) -> None:
         header, body = read_request_header(frame, position)
@@ -93,7 +93,7 @@ class Dispatcher:
             task.add_done_callback(self._tasks.discard)
             return
         connection.answer(self._encode(answer, header.correlation_id, key, version))
-        self._broker.metrics.requests.served(key, version, perf_counter_ns() - began)
+        self._count(connection, key, version, began)
 
     async def _finish(
         self,
@@ -112,6 +112,15 @@ class Dispatcher:
         connection.finish([self._encode(message, correlation_id, entry.key, version)])
         total_ns = perf_counter_ns() - began
         self._broker.metrics.requests.served_late(entry.key, version, total_ns, waited_ns=total_ns)
+
+    def _count(self, connection: Connection, key: int, version: int, began: int) -> None:
+        requests = self._broker.metrics.requests
+        if connection.stashed_ns:
+            queued_ns = began - connection.stashed_ns
+            total_ns = perf_counter_ns() - connection.stashed_ns
+            requests.served_late(key, version, total_ns, queued_ns=queued_ns)
+        else:
+            requests.served(key, version, perf_counter_ns() - began)
 
     async def stop(self) -> None:
         """Let the requests under way end; their clients may be gone, their records are not."""

@@ -83,6 +83,7 @@ class Broker:
         self.dispatcher = Dispatcher(self)
         self.server = Server(loop, _limits(settings), self.dispatcher)
         self.cluster_id = ""
+        self.metrics_address = ""
         self.is_ready = False
         self.stopping = asyncio.Event()
         self.failure: KafkaStorageError | None = None
@@ -207,9 +208,10 @@ class Broker:
         self._observability = Observability(
             metrics=signs.families, health=signs.health, ready=signs.readiness
         )
-        await self._observability.start(
+        host, port = await self._observability.start(
             settings.headrace_metrics_host, settings.headrace_metrics_port
         )
+        self.metrics_address = f"{host}:{port}"
 
     # --- stop ---------------------------------------------------------------------------------
 
@@ -253,7 +255,7 @@ class Broker:
         )
 
 
-def run(settings: BrokerSettings, on_ready: Callable[[str], None]) -> int:
+def run(settings: BrokerSettings, on_ready: Callable[[Broker], None]) -> int:
     """Run a node until it is told to stop; returns the exit code of its process."""
     loop = _new_loop()
     asyncio.set_event_loop(loop)
@@ -265,7 +267,7 @@ def run(settings: BrokerSettings, on_ready: Callable[[str], None]) -> int:
 
 
 async def _serve(
-    settings: BrokerSettings, loop: asyncio.AbstractEventLoop, on_ready: Callable[[str], None]
+    settings: BrokerSettings, loop: asyncio.AbstractEventLoop, on_ready: Callable[[Broker], None]
 ) -> int:
     broker = Broker(settings, loop)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -276,8 +278,7 @@ async def _serve(
     gc.freeze()
     # A thread that compacts must not keep the loop from a client for Python's usual 5 ms.
     sys.setswitchinterval(0.0005)
-    first = broker.endpoints[0]
-    on_ready(f"{first.host}:{first.port}")
+    on_ready(broker)
     await broker.stopping.wait()
     log.info("stopping")
     await broker.stop()

@@ -5,11 +5,17 @@ Plain argparse and few imports: this command's start is what a test suite waits 
 
 import argparse
 import logging
+import os
+import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError, InvalidConfig
 from headrace.settings.broker import BrokerSettings, load
 from headrace.settings.properties import parse, parse_assignment
+
+if TYPE_CHECKING:
+    from headrace.broker.node import Broker
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
     from headrace.broker.node import run
 
-    return run(settings, on_ready=lambda address: _announce(address, settings))
+    return run(settings, on_ready=_announce)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -102,14 +108,21 @@ def _warn_of_open_listeners(settings: BrokerSettings) -> None:
             )
 
 
-def _announce(address: str, settings: BrokerSettings) -> None:
+def _announce(broker: "Broker") -> None:
     """The first thing that a new user reads; other programs wait for its first line."""
+    first = broker.endpoints[0]
+    address = f"{first.host}:{first.port}"
     print(f"Headrace is ready on {address}")
-    print(f"  data      {', '.join(settings.directories)}")
-    if settings.headrace_metrics_port >= 0:
-        print(
-            f"  metrics   http://{settings.headrace_metrics_host}:{settings.headrace_metrics_port}/metrics"
-        )
-    print(f"  produce   echo hello | headrace produce greetings --bootstrap {address}")
-    print(f"  consume   headrace consume greetings --from-beginning --bootstrap {address}")
+    print(f"  data      {', '.join(broker.settings.directories)}")
+    if broker.metrics_address:
+        print(f"  metrics   http://{broker.metrics_address}/metrics")
+    program, option = _program(), "" if address == DEFAULT_LISTEN else f" --bootstrap {address}"
+    print(f"  produce   echo hello | {program} produce greetings{option}")
+    print(f"  consume   {program} consume greetings --from-beginning{option}")
     print("  stop      Ctrl-C", flush=True)
+
+
+def _program() -> str:
+    """How to call this program again from where the user is."""
+    called = sys.argv[0]
+    return os.path.relpath(called) if os.path.basename(called) == "headrace" else "headrace"
