@@ -29,6 +29,7 @@ _SIZE = Struct(">i")
 _SCRATCH_BYTES = 256 * 1024
 _LARGE_FRAME_BYTES = 32 * 1024
 _ANSWERS_HELD_MAX = 16
+_JOINED_BYTES_MAX = 16 * 1024
 _SENDFILE_BYTES_MAX = 1 << 20  # A fast reader must not keep the loop to itself.
 
 
@@ -286,7 +287,7 @@ class Connection:
         out = self._out
         try:
             while out:
-                part = out[0]
+                part = _joined(out) if len(out) > 1 else out[0]
                 if isinstance(part, (bytes, bytearray, memoryview)):
                     sent = self._send(part, socket.MSG_MORE if len(out) > 1 else 0)
                     if sent == len(part):
@@ -352,6 +353,22 @@ class Connection:
         if abandoned is not None:
             abandoned()
         self._on_close(self)
+
+
+def _joined(out: "deque[Part]") -> Part:
+    """The first part, with the small ones that follow it: one send for many pipelined answers."""
+    size = 0
+    run: list[Buffer] = []
+    for part in out:
+        if not isinstance(part, (bytes, bytearray, memoryview)) or size > _JOINED_BYTES_MAX:
+            break
+        run.append(part)
+        size += len(part)
+    if len(run) > 1:
+        for _ in run:
+            out.popleft()
+        out.appendleft(b"".join(run))
+    return out[0]
 
 
 _OTHER_PROTOCOLS = {

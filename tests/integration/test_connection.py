@@ -1,0 +1,188 @@
+"""One connection on a pair of sockets: frames, order, waiting, and back pressure."""
+
+import asyncio
+import os
+import socket
+import struct
+import tempfile
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from headrace.broker.connection import Connection, FrameBuffers
+
+REQUEST_BYTES_MAX = 10 << 20
+
+
+class Peer:
+    """A connection under test, what its handler saw, and the client's end of the socket."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.client, server = socket.socketpair()
+        self.client.setblocking(False)
+        server.setblocking(False)
+        self.frames: list[bytes] = []
+        self.serve: Callable[[Connection, bytes], None] = lambda connection, frame: (
+            connection.answer(frame)
+        )
+        self.was_closed = False
+        self.connection = Connection(
+            server,
+            ("127.0.0.1", 1),
+            "PLAINTEXT",
+            loop=loop,
+            buffers=FrameBuffers(REQUEST_BYTES_MAX),
+            dispatch=self._dispatch,
+            on_close=self._closed,
+        )
+
+    def _dispatch(self, connection: Connection, data: memoryview, start: int, end: int) -> None:
+        frame = bytes(data[start:end])
+        self.frames.append(frame)
+        self.serve(connection, frame)
+
+    def _closed(self, connection: Connection) -> None:
+        self.was_closed = True
+
+    def send(self, data: bytes) -> None:
+        """Send all of it, with the loop running whenever the socket is full."""
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self.client.send(view) :]
+            except BlockingIOError:
+                self.turn()
+        self.turn()
+
+    def turn(self, turns: int = 5) -> None:
+        for _ in range(turns):
+            self.loop.run_until_complete(asyncio.sleep(0))
+
+    def received(self) -> bytes:
+        out = bytearray()
+        try:
+            while data := self.client.recv(1 << 20):
+                out += data
+                self.turn()
+        except BlockingIOError:
+            pass
+        return bytes(out)
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    loop = asyncio.new_event_loop()
+    made = Peer(loop)
+    yield made
+    made.client.close()
+    made.connection.close()
+    loop.close()
+
+
+@pytest.mark.parametrize("size", [1, 1000, 40_000, 300_000, 3_000_000])
+def test_frames_of_any_size_arrive_whole(peer: Peer, size: int) -> None:
+    peer.serve = lambda connection, frame: None
+    body = os.urandom(size)
+    peer.send(framed(body))
+    peer.turn(20)
+    assert peer.frames == [body]
+
+
+def test_frames_byte_by_byte(peer: Peer) -> None:
+    for byte in framed(b"first") + framed(b"second"):
+        peer.send(bytes([byte]))
+    assert peer.frames == [b"first", b"second"]
+
+
+def test_pipelined_frames_are_answered_in_order(peer: Peer) -> None:
+    bodies = [b"request %d" % n for n in range(500)]
+    peer.send(b"".join(map(framed, bodies)))
+    assert peer.received() == b"".join(bodies)
+    assert peer.frames == bodies
+
+
+def test_nothing_is_served_while_a_request_waits(peer: Peer) -> None:
+    peer.serve = lambda connection, frame: (
+        connection.wait() if frame == b"wait" else connection.answer(frame)
+    )
+    peer.send(framed(b"one") + framed(b"wait") + framed(b"two"))
+    peer.send(framed(b"three") * 3)
+    assert peer.frames == [b"one", b"wait"]
+    peer.connection.finish([b"waited"])
+    peer.turn()
+    assert peer.received() == b"onewaitedtwothreethreethree"
+
+
+def test_bytes_beyond_the_waiting_request_stay_in_the_kernel(peer: Peer) -> None:
+    peer.serve = lambda connection, frame: connection.wait()
+    peer.send(framed(b"wait"))
+    sent = 0
+    try:
+        while sent < 50 << 20:
+            sent += peer.client.send(bytes(1 << 16))
+            peer.turn(1)
+    except BlockingIOError:
+        pass
+    assert 0 < sent < 50 << 20
+
+
+def test_a_client_that_leaves_while_it_waits_is_noticed(peer: Peer) -> None:
+    abandoned = []
+    peer.serve = lambda connection, frame: connection.wait(lambda: abandoned.append(frame))
+    peer.send(framed(b"wait"))
+    peer.client.close()
+    peer.turn()
+    assert abandoned == [b"wait"]
+    assert peer.was_closed
+
+
+def test_a_slow_reader_is_not_read_from_until_it_has_its_answer(peer: Peer) -> None:
+    answer = os.urandom(8 << 20)
+    peer.serve = lambda connection, frame: connection.answer(answer if frame == b"big" else frame)
+    peer.send(framed(b"big"))
+    peer.send(framed(b"next"))
+    assert peer.frames == [b"big"]
+    assert peer.received() == answer + b"next"
+
+
+class FileSlice:
+    """A part of a file, as a log gives it."""
+
+    def __init__(self, fd: int, position: int, size: int) -> None:
+        self.fd, self.position, self.size = fd, position, size
+
+    def fileno(self) -> int:
+        return self.fd
+
+
+def test_slices_of_files_are_sent_between_the_bytes(peer: Peer) -> None:
+    content = os.urandom(5 << 20)
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.flush()
+        fd = file.fileno()
+        parts = [b"head", FileSlice(fd, 10, 3 << 20), b"middle", FileSlice(fd, 0, 7), b"end"]
+        peer.serve = lambda connection, frame: connection.answer_parts(parts)
+        peer.send(framed(b"fetch"))
+        expected = b"head" + content[10 : 10 + (3 << 20)] + b"middle" + content[:7] + b"end"
+        assert peer.received() == expected
+
+
+@pytest.mark.parametrize(
+    "opening", [struct.pack(">i", -1), struct.pack(">i", 1 << 30), b"GET / HT"]
+)
+def test_an_impossible_size_closes_the_connection(peer: Peer, opening: bytes) -> None:
+    peer.send(opening)
+    assert peer.was_closed
+    assert peer.frames == []
+
+
+def test_a_half_closed_client_is_closed(peer: Peer) -> None:
+    peer.client.shutdown(socket.SHUT_WR)
+    peer.turn()
+    assert peer.was_closed
