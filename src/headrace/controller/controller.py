@@ -226,7 +226,7 @@ class Controller:
                     self._publish(publication)
                 if not done.done():
                     done.set_result(None)
-        if self.log.has_grown:
+        if self.log.has_grown():
             self._begin_snapshot()
 
     def _publish(self, publication: Publication) -> None:

@@ -6,6 +6,7 @@ offset 0 that names this node as the only voter. The identity comes last: a dire
 crash left without it is formatted again.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -34,6 +35,8 @@ from headrace.storage.checkpoints import (
 )
 from headrace.storage.topic_partition import TopicPartition
 
+log = logging.getLogger(__name__)
+
 METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
 DYNAMIC_VOTERS = 1
@@ -60,17 +63,30 @@ def format_directories(
 ) -> dict[str, DirectoryIdentity]:
     """Format every directory that is not yet formatted; the identities of all, by path.
 
-    A directory added to a node that exists joins its cluster.
+    A directory added to a node that exists joins its cluster. One that cannot be read is left
+    out: it will be offline, and the node does without it unless the metadata log is there.
     """
     _check_levels(node.levels)
-    identities = read_identities({metadata_directory, *directories})
+    identities = {}
+    usable = []
+    for directory in dict.fromkeys((metadata_directory, *directories)):
+        try:
+            identity = read_identity(directory)
+        except OSError as error:
+            if directory == metadata_directory:
+                raise
+            log.error("The log directory %s cannot be used: %s", directory, error)
+            continue
+        usable.append(directory)
+        if identity is not None:
+            identities[directory] = identity
     cluster_id = _cluster_id(identities, node)
     if metadata_directory not in identities and identities:
         raise InconsistentDirectories(
             f"{metadata_directory} holds no metadata log, but other log directories are in use; "
             "is metadata.log.dir, or the first of log.dirs, the one it was?"
         )
-    for directory in dict.fromkeys((metadata_directory, *directories)):
+    for directory in usable:
         if directory not in identities:
             identity = DirectoryIdentity(cluster_id, node.node_id, random_uuid())
             files.make_directories(directory)
@@ -82,16 +98,12 @@ def format_directories(
     return identities
 
 
-def read_identities(directories: set[str]) -> dict[str, DirectoryIdentity]:
-    """The identities of those directories that are formatted."""
-    identities = {}
-    for directory in directories:
-        try:
-            content = files.read(f"{directory}/{META_PROPERTIES}")
-        except FileNotFoundError:
-            continue
-        identities[directory] = decode_identity(content)
-    return identities
+def read_identity(directory: str) -> DirectoryIdentity | None:
+    """Whose directory it is; None if it is not formatted yet."""
+    try:
+        return decode_identity(files.read(f"{directory}/{META_PROPERTIES}"))
+    except FileNotFoundError:
+        return None
 
 
 def voters_record(node_id: int, directory_id: Uuid, endpoint: Endpoint) -> control.VotersRecord:

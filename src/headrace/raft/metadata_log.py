@@ -369,7 +369,6 @@ class MetadataLog:
 
     # Snapshots.
 
-    @property
     def has_grown(self) -> bool:
         """Whether a snapshot is due for the size of what came after the last one.
 
