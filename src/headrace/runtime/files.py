@@ -7,7 +7,7 @@ a torn write or a sudden death in the place of one of them.
 import fcntl
 import os
 from collections.abc import Iterator
-from errno import EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
+from errno import EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM, ENOSPC
 
 from headrace.errors import HeadraceError
 
@@ -224,4 +224,4 @@ def space(path: str) -> tuple[int, int]:
 
 def is_passing(error: OSError) -> bool:
     """Whether an error goes away when there is room again, as opposed to a failing disk."""
-    return error.errno in (ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM)
+    return error.errno in (ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM)
