@@ -24,7 +24,7 @@ from headrace.controller.registration import (
     shut_down_broker,
     unfence_broker,
 )
-from headrace.errors import KafkaStorageError
+from headrace.errors import KafkaError, KafkaStorageError
 from headrace.metadata.delta import ImageDelta
 from headrace.metadata.image import MetadataImage
 from headrace.metadata.loader import MetadataLoader, Publication
@@ -132,7 +132,7 @@ class Controller:
             await self.submit(
                 lambda image: shut_down_broker(image, broker_id, self.broker_epoch, self.defaults)
             )
-        except KafkaStorageError as error:
+        except KafkaError as error:
             _log.warning("The broker stops without being fenced: %s", error)
         await self.close()
 
@@ -140,7 +140,7 @@ class Controller:
         """Finish what is under way and close the log."""
         for task in (self._committing, self._snapshotting):
             if task is not None:
-                await task
+                await asyncio.wait([task])
         self.log.close()
 
     # Snapshots.
@@ -155,7 +155,7 @@ class Controller:
         if self.log.has_aged(self._clock.now_ms()):
             self._begin_snapshot()
         if self._snapshotting is not None:
-            await self._snapshotting
+            await asyncio.wait([self._snapshotting])  # Whoever stops waiting does not stop it.
         try:
             self.log.clean(self._clock.now_ms())
         except (OSError, KafkaStorageError) as error:
@@ -217,7 +217,7 @@ class Controller:
                 plan = self.log.plan_flush()
                 try:
                     await self._background(plan.run)
-                except OSError as error:
+                except Exception as error:  # The disk, or no thread left to ask it.
                     self._fail(error, synced + self._pending)
                     return
                 self.log.flushed(plan, self._clock.now_ms())
@@ -238,9 +238,9 @@ class Controller:
                 # One part of the node that trips must not keep the others from the news.
                 _log.exception("A listener failed on metadata offset %d", publication.image.offset)
 
-    def _fail(self, error: OSError, lost: Sequence[_Pending]) -> None:
+    def _fail(self, error: Exception, lost: Sequence[_Pending]) -> None:
         self._pending = []
-        self.log.fail(error)
+        self.log.fail(error if isinstance(error, OSError) else OSError(str(error)))
         self.failure = KafkaStorageError(f"the metadata log failed: {error}; the node must stop")
         _log.error("The metadata log failed and takes no more changes: %s", error)
         for _, done in lost:
