@@ -81,7 +81,8 @@ class Maintenance:
         return min(self._broker.settings.log_flush_scheduler_interval_ms, _FLUSH_INTERVAL_MS_MAX)
 
     def flush_due_logs(self) -> None:
-        due = self._broker.directories.logs_to_flush(self._broker.clock.now_ms())
+        now_ms = self._broker.clock.now_ms()
+        due = [log_ for log_ in self._broker.directories if log_.flush_needed(now_ms)]
         if due:
             self._broker.flusher.flush(due, _report_failure)
 
