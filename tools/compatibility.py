@@ -37,7 +37,8 @@ ONLY_WITH_A_PLUGIN = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 LIMITS = (
     "FindCoordinator and InitProducerId with a transactional id answer COORDINATOR_NOT_AVAILABLE: "
     "groups and transactions have no coordinator yet. Consumers that assign partitions themselves "
-    "and idempotent producers work.",
+    "and idempotent producers work. Such a consumer should set `enable.auto.commit=false`: "
+    "otherwise librdkafka waits for the coordinator for `session.timeout.ms` when it is closed.",
     "Listeners speak PLAINTEXT only; there are no ACLs, so every client may do everything, and no "
     "quotas.",
     "One node is the whole cluster: replication factors above 1, reassignment and joining a "
