@@ -79,7 +79,7 @@ def failing_writes(code: int = errno.ENOSPC, *, after_bytes: int = 0) -> Iterato
 def failing(name: str, code: int = errno.EIO) -> Iterator[None]:
     """One kind of operation fails, always."""
 
-    def fail(*_: Any) -> Any:
+    def fail(*_: Any, **__: Any) -> Any:
         raise OSError(code, "the disk says no")
 
     with pytest.MonkeyPatch.context() as patch:

@@ -16,6 +16,7 @@ from headrace.runtime import files
 from headrace.storage.checkpoints import UNKNOWN_BROKER_EPOCH
 from headrace.storage.config import LogConfig
 from headrace.storage.directory import CheckpointPlan, LogDirectory
+from headrace.storage.flushing import FlushPlan
 from headrace.storage.log import Log
 from headrace.storage.recovery import load_log
 from headrace.storage.resources import Resources
@@ -250,9 +251,10 @@ class LogDirectories:
 
     # What is done from time to time; plans are run in a thread
 
-    def logs_to_flush(self, now_ms: int) -> list[Log]:
-        """The logs that `flush.messages`, `flush.ms` or a roll ask to sync."""
-        return [log for log in self.logs.values() if log.flush_needed(now_ms)]
+    def plan_flushes(self, now_ms: int) -> list[tuple[Log, FlushPlan]]:
+        """What `flush.messages`, `flush.ms` and rolls ask to sync; enter each by `Log.flushed`."""
+        plans = ((log, log.plan_due_flush(now_ms)) for log in self.logs.values())
+        return [(log, plan) for log, plan in plans if plan is not None]
 
     def plan_high_watermarks(self) -> list[CheckpointPlan]:
         """For every `replica.high.watermark.checkpoint.interval.ms`."""

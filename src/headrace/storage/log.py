@@ -136,6 +136,8 @@ class Log:
         self._roll_clock = RollClock()
         self._leader_epochs: LeaderEpochs | None = None
         self._producers = producers
+        if producers is not None:
+            producers.on_high_watermark(high_watermark)
         self._snapshots = snapshots or Snapshots(directory, [])
         self._unsynced: tuple[str, ...] = ()
         # Tells somebody, the log's directory, that the disk below has failed.
@@ -561,10 +563,22 @@ class Log:
     def flush_needed(self, now_ms: int) -> bool:
         """Whether `flush.messages` or `flush.ms` asks for a sync of what was appended."""
         unflushed = self.log_end_offset - self.recovery_point
-        if unflushed <= 0:
-            return False
         config = self._config
-        return unflushed >= config.flush_messages or now_ms - self.last_flush_ms >= config.flush_ms
+        return unflushed > 0 and (
+            unflushed >= config.flush_messages or now_ms - self.last_flush_ms >= config.flush_ms
+        )
+
+    def plan_due_flush(self, now_ms: int) -> FlushPlan | None:
+        """What the topic's settings ask to sync, and sealed segments in any case.
+
+        Syncing what is sealed moves the recovery point on, so that no start after a crash has more
+        than the last segment to walk through.
+        """
+        if self.flush_needed(now_ms):
+            return self.plan_flush()
+        if self.recovery_point < self.segments[-1].base_offset:
+            return self.plan_flush(self.segments[-1].base_offset)
+        return None
 
     @property
     def is_unsafe(self) -> bool:
@@ -574,12 +588,15 @@ class Log:
     def _note_unsynced(self, *paths: str) -> None:
         self._unsynced += tuple(path for path in paths if path not in self._unsynced)
 
-    def plan_flush(self) -> FlushPlan:
-        """What to sync so that everything appended until now is safe; `run` it in a thread."""
+    def plan_flush(self, end_offset: int | None = None) -> FlushPlan:
+        """What to sync so that the log is safe up to an offset; `run` it in a thread."""
+        end_offset = self.log_end_offset if end_offset is None else end_offset
         first = max(0, segment_index(self.segments, self.recovery_point))
         paths, self._unsynced = self._unsynced, ()
-        logs = tuple(segment.open() for segment in self.segments[first:])
-        return FlushPlan(self.log_end_offset, logs, paths)
+        logs = tuple(
+            segment.open() for segment in self.segments[first:] if segment.base_offset < end_offset
+        )
+        return FlushPlan(end_offset, logs, paths)
 
     def flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """Enter what a plan has made safe."""

@@ -74,8 +74,12 @@ def load_log(
     if not segments:
         segments.append(_new_segment(directory, log_start_offset, config, resources))
     log_start_offset = max(log_start_offset, segments[0].base_offset)
-    recovered = _trust(directory, content, segments[-1], snapshots, recovery_point, clean)
+    damaged_from = _damaged_from(directory, content)
+    recovered = None
+    if clean and damaged_from == _NEVER:
+        recovered = _trust(directory, segments[-1], snapshots, recovery_point)
     if recovered is None:
+        recovery_point = min(recovery_point, damaged_from)
         recovered = recover(directory, segments, snapshots, recovery_point)
     if recovered.end_offset < log_start_offset:
         _log.warning("%s ends before its start %d: it begins anew", directory, log_start_offset)
@@ -279,23 +283,26 @@ def _topic_id(directory: str, content: dict[str, int]) -> Uuid:
         return ZERO
 
 
+def _damaged_from(directory: str, content: dict[str, int]) -> int:
+    """The first segment whose transaction index is damaged: only a recovery makes it anew."""
+    damaged = _NEVER
+    for name in content:
+        if name.endswith(TRANSACTION_INDEX):
+            try:
+                TransactionIndex.from_bytes(files.read(f"{directory}/{name}"))
+            except CorruptIndex as error:
+                _log.warning("%s/%s is damaged: %s", directory, name, error)
+                damaged = min(damaged, _offset_of(name))
+    return damaged
+
+
 def _trust(
-    directory: str,
-    content: dict[str, int],
-    active: Segment,
-    snapshots: Snapshots,
-    recovery_point: int,
-    clean: bool,
+    directory: str, active: Segment, snapshots: Snapshots, recovery_point: int
 ) -> Recovered | None:
     """What is known of a log that was closed cleanly; None if it must be recovered after all."""
-    if not clean:
-        return None
     try:
-        for name in content:
-            if name.endswith(TRANSACTION_INDEX):
-                TransactionIndex.from_bytes(files.read(f"{directory}/{name}"))
         end_offset = _clean_end_offset(active, recovery_point, snapshots)
-    except (CorruptIndex, CorruptMessage) as error:
+    except CorruptMessage as error:
         _log.warning("%s is recovered, though it was closed cleanly: %s", directory, error)
         return None
     # Whoever closed the log without a snapshot knew of no producers.

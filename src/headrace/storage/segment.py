@@ -165,6 +165,7 @@ class Segment:
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
+            self._indexes_changed = True
         if self.bytes_since_entry > self.index_interval_bytes:
             self._add_index_entries(last_offset, position)
         self.bytes_since_entry += size
@@ -201,7 +202,7 @@ class Segment:
 
     def seal(self) -> None:
         """Bring the index files to their final state: at a roll, and when the log is closed."""
-        if self._indexes_changed or self._max_timestamp > self._last_indexed_timestamp():
+        if self._indexes_changed:
             self.time_index.append_if_later(
                 self._max_timestamp, self._max_timestamp_offset - self.base_offset
             )
@@ -210,12 +211,6 @@ class Segment:
             self._indexes_changed = False
         if self._index is not None:
             self._count_indexes()
-
-    def _last_indexed_timestamp(self) -> int:
-        if self._max_timestamp == _UNKNOWN:
-            return NO_TIMESTAMP
-        timestamps = self.time_index.timestamps
-        return timestamps[-1] if timestamps else NO_TIMESTAMP
 
     # Finding
 

@@ -1,0 +1,306 @@
+"""Several log directories: who goes where, who goes offline, what a stop leaves for a start."""
+
+import errno
+import json
+from pathlib import Path
+
+import pytest
+
+from headrace.errors import KafkaStorageError
+from headrace.runtime import files
+from headrace.storage.checkpoints import read_offsets
+from headrace.storage.config import LogConfig
+from headrace.storage.directories import LogDirectories
+from headrace.storage.log import Log
+from headrace.storage.topic_partition import TopicPartition, parse_directory_name
+from tests.faults import failing, failing_writes
+from tests.logs import NOW, TOPIC_ID, append, values_of
+
+CONFIG = LogConfig(segment_bytes=400, file_delete_delay_ms=1000)
+UNASSIGNED = bytes(15) + b"\x01"
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[str]:
+    return [str(tmp_path / name) for name in ("one", "two", "three")]
+
+
+def ids_of(paths: list[str]) -> dict[str, bytes]:
+    return {path: bytes(12) + b"dir" + bytes([number]) for number, path in enumerate(paths)}
+
+
+def opened(paths: list[str]) -> LogDirectories:
+    return LogDirectories.open(paths, ids_of(paths))
+
+
+def log_of(node: LogDirectories, number: int = 0, topic_id: bytes = TOPIC_ID) -> Log:
+    return node.log_of(TopicPartition("orders", number), topic_id, CONFIG)
+
+
+def names_in(path: str) -> set[str]:
+    return {entry.name for entry in Path(path).iterdir()}
+
+
+# Placing
+
+
+def test_new_partitions_are_spread_over_equal_disks(paths: list[str]) -> None:
+    """LOG-19"""
+    node = opened(paths)
+    for number in range(9):
+        log_of(node, number)
+    assert [len(directory.logs) for directory in node.directories] == [3, 3, 3]
+
+
+def test_a_disk_that_is_nearly_full_gets_few(
+    paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-19"""
+    free = dict(zip(paths, (100, 100, 10), strict=True))
+    monkeypatch.setattr(files, "space", lambda path: (1000, free[path]))
+    node = opened(paths)
+    for number in range(21):
+        log_of(node, number)
+    assert [len(directory.logs) for directory in node.directories] == [10, 10, 1]
+
+
+def test_a_partition_goes_where_the_metadata_says(paths: list[str]) -> None:
+    node = opened(paths)
+    wanted = node.directories[2]
+    for number in range(3):
+        node.log_of(TopicPartition("orders", number), TOPIC_ID, CONFIG, wanted.id)
+    node.log_of(TopicPartition("orders", 3), TOPIC_ID, CONFIG, UNASSIGNED)
+    assert len(wanted.logs) == 3
+    with pytest.raises(KafkaStorageError):
+        node.log_of(TopicPartition("orders", 4), TOPIC_ID, CONFIG, b"\xff" * 16)
+
+
+def test_a_log_is_found_wherever_it_lies(paths: list[str]) -> None:
+    node = opened(paths)
+    for number in range(6):
+        append(log_of(node, number), b"%d" % number)
+    node.close()
+    node = opened(list(reversed(paths)))
+    for number in range(6):
+        assert values_of(log_of(node, number)) == [b"%d" % number]
+
+
+def test_asking_twice_gives_the_same_log(paths: list[str]) -> None:
+    node = opened(paths)
+    assert log_of(node) is log_of(node)
+
+
+# Failing
+
+
+def test_a_broken_disk_takes_only_its_own_partitions_offline(paths: list[str]) -> None:
+    """LOG-19"""
+    gone: list[str] = []
+    node = LogDirectories.open(
+        paths, ids_of(paths), on_offline=lambda directory: gone.append(directory.path)
+    )
+    logs = [log_of(node, number) for number in range(6)]
+    for log in logs:
+        append(log)
+    with failing_writes(errno.EIO), pytest.raises(KafkaStorageError):
+        append(logs[0])
+    broken = node.directory_of(logs[0])
+    assert gone == [broken.path]
+    for log in logs:
+        if node.directory_of(log) is broken:
+            with pytest.raises(KafkaStorageError):
+                append(log)
+        else:
+            append(log)
+    assert len([log for log in logs if log.failure]) == 2
+
+
+def test_a_full_disk_takes_nothing_offline(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    log = log_of(node)
+    with failing_writes(errno.ENOSPC), pytest.raises(KafkaStorageError):
+        append(log)
+    with failing("mkdir", errno.ENOSPC), pytest.raises(KafkaStorageError):
+        log_of(node, 1)
+    append(log)
+    append(log_of(node, 1))
+    assert len(node.online) == 1
+
+
+def test_a_partition_that_could_not_be_made_leaves_no_files(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    with failing("create", errno.ENOSPC), pytest.raises(KafkaStorageError):
+        log_of(node)
+    assert not any(parse_directory_name(name) for name in names_in(paths[0]))
+
+
+def test_a_directory_that_cannot_be_used_at_start_is_offline(paths: list[str]) -> None:
+    Path(paths[0]).touch()
+    node = opened(paths)
+    assert [directory.path for directory in node.online] == paths[1:]
+    for number in range(4):
+        append(log_of(node, number))
+    with pytest.raises(KafkaStorageError, match="offline"):
+        node.log_of(TopicPartition("lost", 0), TOPIC_ID, CONFIG, node.directories[0].id)
+
+
+def test_a_node_without_a_usable_directory_does_not_start(paths: list[str]) -> None:
+    Path(paths[0]).touch()
+    with pytest.raises(KafkaStorageError):
+        opened(paths[:1])
+
+
+# Stopping and starting
+
+
+def test_a_clean_stop_is_told_to_the_next_start(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    append(log_of(node))
+    node.close(broker_epoch=12)
+    marker = Path(paths[0]) / ".kafka_cleanshutdown"
+    assert json.loads(marker.read_text()) == {"version": 0, "brokerEpoch": 12}
+    node = opened(paths[:1])
+    assert node.directories[0].was_clean
+    assert node.previous_broker_epoch == 12
+    assert not marker.exists(), "from here on a crash is a crash"
+
+
+def test_the_marker_is_written_after_everything_else(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    append(log_of(node))
+    with failing("fsync"):
+        node.close()
+    assert ".kafka_cleanshutdown" not in names_in(paths[0])
+
+
+def test_a_stop_writes_the_checkpoints(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    log = log_of(node)
+    for _ in range(3):
+        append(log, b"x" * 100)
+    log.delete_records_before(1)
+    node.close()
+    partition = TopicPartition("orders", 0)
+    root = paths[0]
+    assert read_offsets(f"{root}/recovery-point-offset-checkpoint") == {partition: 3}
+    assert read_offsets(f"{root}/replication-offset-checkpoint") == {partition: 3}
+    assert read_offsets(f"{root}/log-start-offset-checkpoint") == {partition: 1}
+    again = log_of(opened([root]))
+    assert (again.log_start_offset, again.log_end_offset, again.high_watermark) == (1, 3, 3)
+
+
+def test_checkpoints_are_written_only_when_something_changed(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    log = log_of(node)
+    for plan in (*node.plan_high_watermarks(), *node.plan_checkpoints()):
+        plan.run()
+    assert node.plan_high_watermarks() == node.plan_checkpoints() == []
+    append(log)
+    assert len(node.plan_high_watermarks()) == 1
+    assert node.plan_checkpoints() == []
+
+
+def test_a_damaged_checkpoint_costs_a_recovery_and_nothing_else(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    append(log_of(node), b"kept")
+    node.close()
+    for path in Path(paths[0]).glob("*checkpoint"):
+        path.write_text("damaged")
+    log = log_of(opened(paths[:1]))
+    log.advance_high_watermark(log.log_end_offset)
+    assert values_of(log) == [b"kept"]
+
+
+def test_what_is_due_is_synced(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    log = log_of(node)
+    for _ in range(3):
+        append(log, b"x" * 100)
+    for flushed, plan in node.plan_flushes(NOW):
+        plan.run()
+        flushed.flushed(plan, NOW)
+    assert log.recovery_point == log.active_segment.base_offset > 0
+    assert node.plan_flushes(NOW) == []
+
+
+def test_many_logs_are_synced_at_a_stop(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    logs = [log_of(node, number) for number in range(20)]
+    for log in logs:
+        append(log)
+    node.close()
+    assert all(log.recovery_point == 1 for log in logs)
+    assert opened(paths[:1]).directories[0].was_clean
+
+
+# Deleting and setting aside
+
+
+def test_a_deleted_partition_can_be_made_again_at_once(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    log = log_of(node)
+    append(log, b"old")
+    node.delete(log)
+    new = log_of(node, topic_id=b"another topic id")
+    append(new, b"new")
+    assert values_of(new) == [b"new"]
+    (aside,) = (name for name in names_in(paths[0]) if name.endswith("-delete"))
+    assert aside.startswith("orders-0.")
+    assert node.resources.deletions.due(NOW) == []
+    assert node.resources.deletions.due(NOW + 1000) == [f"{paths[0]}/{aside}"]
+
+
+def test_directories_left_to_delete_are_deleted_after_the_next_start(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    log = log_of(node)
+    node.delete(log)
+    node.close()
+    node = opened(paths[:1])
+    assert node.resources.deletions.due(NOW) == [log.directory]
+
+
+def test_files_of_an_older_topic_of_that_name_are_set_aside(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    append(log_of(node), b"old")
+    node.close()
+    log = log_of(opened(paths[:1]), topic_id=b"another topic id")
+    assert log.log_end_offset == 0
+    assert any(name.endswith("-stray") for name in names_in(paths[0]))
+
+
+def test_partitions_that_nobody_knows_are_set_aside_and_kept(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    append(log_of(node, 0), b"wanted")
+    append(log_of(node, 1), b"unknown")
+    (Path(paths[0]) / "__cluster_metadata-0").mkdir()
+    node.close()
+    node = opened(paths[:1])
+    log_of(node, 0)
+    assert node.set_strays_aside() == [TopicPartition("orders", 1)]
+    assert {"orders-0", "__cluster_metadata-0"} <= names_in(paths[0])
+    (stray,) = (name for name in names_in(paths[0]) if name.endswith("-stray"))
+    assert stray.startswith("orders-1.")
+
+
+def test_names_that_are_too_long_are_cut_when_set_aside(paths: list[str]) -> None:
+    node = opened(paths[:1])
+    log = node.log_of(TopicPartition("t" * 249, 0), TOPIC_ID, CONFIG)
+    node.delete(log)
+    assert max(map(len, names_in(paths[0]))) == 255
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("orders-0", ("orders", 0)),
+        ("a-b-12", ("a-b", 12)),
+        ("__consumer_offsets-49", ("__consumer_offsets", 49)),
+        ("orders", None),
+        ("-1", None),
+        ("orders-x", None),
+        ("orders-0.0123456789abcdef0123456789abcdef-delete", None),
+        ("lost+found", None),
+    ],
+)
+def test_names_of_partition_directories(name: str, expected: tuple[str, int] | None) -> None:
+    assert parse_directory_name(name) == expected
