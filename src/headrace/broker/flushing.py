@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from headrace.runtime.clock import Clock
     from headrace.runtime.metrics import Durations
+    from headrace.storage.flushing import FlushPlan
     from headrace.storage.log import Log
 
 
@@ -58,19 +59,20 @@ class Flusher:
             logs, self._logs = list(self._logs), {}
             waiters, self._waiters = self._waiters, []
             failure: KafkaStorageError | None = None
-            for flushed in logs:
-                try:
-                    await self._flush_one(flushed)
-                except OSError as error:
-                    self._on_failure(flushed, error)
-                    failure = KafkaStorageError(f"the disk refused to store it: {error}")
+            for log in logs:
+                failure = await self.carry_out(log, log.plan_flush()) or failure
             for then in waiters:
                 then(failure)
         self._round = None
 
-    async def _flush_one(self, log_: "Log") -> None:
+    async def carry_out(self, log: "Log", plan: "FlushPlan") -> KafkaStorageError | None:
+        """Sync what a plan names; a disk that refuses is reported, and the error returned."""
         began_ns = perf_counter_ns()
-        plan = log_.plan_flush()
-        await self._background(plan.run)
-        log_.flushed(plan, self._clock.now_ms())
+        try:
+            await self._background(plan.run)
+        except OSError as error:
+            self._on_failure(log, error)
+            return KafkaStorageError(f"the disk refused to store {log.topic_partition}: {error}")
+        log.flushed(plan, self._clock.now_ms())
         self._durations.add_ns(perf_counter_ns() - began_ns)
+        return None

@@ -80,11 +80,10 @@ class Maintenance:
         """How often to look; a `flush.ms` shorter than this is of no use."""
         return min(self._broker.settings.log_flush_scheduler_interval_ms, _FLUSH_INTERVAL_MS_MAX)
 
-    def flush_due_logs(self) -> None:
-        now_ms = self._broker.clock.now_ms()
-        due = [log_ for log_ in self._broker.directories if log_.flush_needed(now_ms)]
-        if due:
-            self._broker.flusher.flush(due, _report_failure)
+    async def flush_due_logs(self) -> None:
+        """Sync what topics ask to have synced, and segments that are complete in any case."""
+        for log_, plan in self._broker.directories.plan_flushes(self._broker.clock.now_ms()):
+            await self._broker.flusher.carry_out(log_, plan)
 
     async def delete_files(self) -> None:
         due = self._broker.directories.resources.deletions.due(self._broker.clock.now_ms())
@@ -113,8 +112,3 @@ class Maintenance:
         now_ms = self._broker.clock.now_ms()
         for log_ in self._broker.directories:
             log_.expire_producers(now_ms)
-
-
-def _report_failure(failure: KafkaStorageError | None) -> None:
-    if failure is not None:
-        log.error("a log could not be brought to the disk: %s", failure)
