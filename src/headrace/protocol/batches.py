@@ -218,11 +218,12 @@ def records_of(
 def scan_records(block: bytes, count: int) -> Iterator[RecordSpan]:
     """Walk `count` records of a plain block, checking every length against the bytes left.
 
-    The block must hold exactly these records. The varints are read in line, since a
-    call for each would cost more than all the rest; nearly all of them have one byte.
+    The block must hold exactly these records. Varints of one and two bytes, nearly all of
+    them, are read in line: a call for each would cost more than all the rest.
     """
     if not 0 <= count <= len(block) // RECORD_SIZE_MIN:
         raise CorruptMessage(f"{len(block)} bytes cannot hold {count} records.")
+    block_end = len(block)
     position = 0
     try:
         for _ in range(count):
@@ -230,18 +231,30 @@ def scan_records(block: bytes, count: int) -> Iterator[RecordSpan]:
             length = block[position]
             position += 1
             if length > 127:
-                length, position = _long_varint(block, position - 1)
+                if (high := block[position]) < 128:
+                    length += (high << 7) - 128
+                    position += 1
+                else:
+                    length, position = _long_varint(block, start)
             end = position + (length >> 1)
-            if length & 1 or end > len(block):
+            if length & 1 or end > block_end:
                 raise CorruptMessage(f"A record at {start} claims bytes beyond its batch.")
             timestamp_delta = block[position + 1]  # The byte before it is unused attributes.
             position += 2
             if timestamp_delta > 127:
-                timestamp_delta, position = _long_varint(block, position - 1, 70)
+                if (high := block[position]) < 128:
+                    timestamp_delta += (high << 7) - 128
+                    position += 1
+                else:
+                    timestamp_delta, position = _long_varint(block, position - 1, 70)
             offset_delta = block[position]
             position += 1
             if offset_delta > 127:
-                offset_delta, position = _long_varint(block, position - 1)
+                if (high := block[position]) < 128:
+                    offset_delta += (high << 7) - 128
+                    position += 1
+                else:
+                    offset_delta, position = _long_varint(block, position - 1)
             key_size = block[position]
             position += 1
             if key_size > 127:
@@ -254,7 +267,11 @@ def scan_records(block: bytes, count: int) -> Iterator[RecordSpan]:
             value_size = block[position]
             position += 1
             if value_size > 127:
-                value_size, position = _long_varint(block, position - 1)
+                if (high := block[position]) < 128:
+                    value_size += (high << 7) - 128
+                    position += 1
+                else:
+                    value_size, position = _long_varint(block, position - 1)
             if not value_size & 1:
                 position += value_size >> 1
             if position >= end:  # At least the count of headers comes after the value.
@@ -270,8 +287,8 @@ def scan_records(block: bytes, count: int) -> Iterator[RecordSpan]:
             position = end
     except IndexError:
         raise CorruptMessage("The records of a batch end too early.") from None
-    if position != len(block):
-        raise CorruptMessage(f"A batch has {len(block) - position} bytes after its records.")
+    if position != block_end:
+        raise CorruptMessage(f"A batch has {block_end - position} bytes after its records.")
 
 
 def build_batch(

@@ -9,7 +9,7 @@ middle costs the round, nothing else: cleaning again what is clean changes nothi
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
 
 import msgspec
@@ -21,11 +21,12 @@ from headrace.storage.checkpoints import write_offsets
 from headrace.storage.cleaner_offsets import CleanerOffsets
 from headrace.storage.cleaning import (
     CleanedGroup,
+    CleaningGivenUp,
     CleaningTask,
     SourceSegment,
-    clean,
     discard_cleaned,
 )
+from headrace.storage.cleaning_process import clean_aside
 from headrace.storage.compaction import LastRecord
 from headrace.storage.log import Log
 from headrace.storage.segment import CLEANED, Segment
@@ -36,7 +37,14 @@ _log = logging.getLogger(__name__)
 
 Background = Callable[..., Awaitable[Any]]
 """Runs a function with its arguments in a thread."""
-Work = Callable[[CleaningTask], Iterator[CleanedGroup]]
+
+
+class Work(Protocol):
+    """The cleaning of one task, group by group."""
+
+    def next(self) -> CleanedGroup | None: ...
+
+    def stop(self) -> None: ...
 
 
 class CleanerSettings(Protocol):
@@ -50,10 +58,6 @@ class CleanerSettings(Protocol):
 
     @property
     def log_cleaner_io_max_bytes_per_second(self) -> float: ...
-
-
-class CleaningGivenUp(HeadraceError):
-    """The log is not what it was when its cleaning began."""
 
 
 class Cleanable(msgspec.Struct, frozen=True):
@@ -131,14 +135,14 @@ class Cleaner:
         settings: CleanerSettings,
         background: Background,
         metrics: CleanerMetrics | None = None,
-        work: Work = clean,
+        begin: Callable[[CleaningTask], Work] = clean_aside,
     ) -> None:
         self.settings = settings
         self.metrics = metrics or CleanerMetrics()
         self.offsets = CleanerOffsets()
         self.uncleanable: set[TopicPartition] = set()
         self._background = background
-        self._work = work
+        self._begin = begin
         self._current: Log | None = None
 
     def is_cleaning(self, log: Log) -> bool:
@@ -230,11 +234,14 @@ class Cleaner:
         )
 
     async def _clean_groups(self, log: Log, task: CleaningTask) -> CleanedGroup | None:
-        groups = self._work(task)
+        work = self._begin(task)
         last = None
-        while (group := await self._background(next, groups, None)) is not None:
-            self._install(log, task, group)
-            last = group
+        try:
+            while (group := await self._background(work.next)) is not None:
+                self._install(log, task, group)
+                last = group
+        finally:
+            work.stop()
         return last
 
     def _install(self, log: Log, task: CleaningTask, group: CleanedGroup) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import msgspec
 
+from headrace.errors import HeadraceError
 from headrace.protocol.batches import BatchHeader
 from headrace.runtime import files
 from headrace.storage.cleaned_transactions import CleanedTransactions
@@ -76,8 +77,25 @@ class CleanedGroup(msgspec.Struct, frozen=True):
     elapsed_s: float
 
 
-def clean(task: CleaningTask) -> Iterator[CleanedGroup]:
-    """Do the task group by group; the caller swaps each in before it asks for the next."""
+class CleaningGivenUp(HeadraceError):
+    """The work cannot go on: the log is not what it was, or nobody is there to do it."""
+
+
+class Cleaning:
+    """The work of one task, done by whoever calls `next`."""
+
+    def __init__(self, task: CleaningTask) -> None:
+        self._groups = _clean(task)
+
+    def next(self) -> CleanedGroup | None:
+        """Write the next group; the caller has put the one before it in its place."""
+        return next(self._groups, None)
+
+    def stop(self) -> None:
+        """Nothing is held between two calls."""
+
+
+def _clean(task: CleaningTask) -> Iterator[CleanedGroup]:
     throttle = Throttle(task.io_bytes_per_second)
     offsets = OffsetMap()
     stats = CompactionStats()
