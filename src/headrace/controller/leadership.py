@@ -11,7 +11,6 @@ from enum import Enum
 import msgspec
 
 from headrace.controller.decision import ClusterDefaults
-from headrace.metadata.delta import NO_LEADER_CHANGE
 from headrace.metadata.features import bumps_leader_epoch_on_isr_shrink, partition_version
 from headrace.metadata.image import (
     LOST_DIRECTORY,
@@ -24,6 +23,7 @@ from headrace.metadata.image import (
     TopicImage,
 )
 from headrace.metadata.records import VersionedRecord
+from headrace.metadata.topics_delta import NO_LEADER_CHANGE
 from headrace.protocol.schemas.records.metadata import PartitionChangeRecord
 from headrace.protocol.uuids import Uuid
 

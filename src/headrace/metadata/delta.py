@@ -6,22 +6,22 @@ so that thousands of topics cost one copy and not thousands.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from headrace.errors import HeadraceError
+from headrace.metadata.edits import Edits
 from headrace.metadata.features import VersionRange
 from headrace.metadata.image import (
-    MIGRATING_DIRECTORY,
     BrokerImage,
     ConfigResource,
     ControllerImage,
     Endpoint,
     Entity,
     MetadataImage,
-    PartitionImage,
     ResourceType,
     TopicImage,
 )
+from headrace.metadata.records import UnreplayableRecord
+from headrace.metadata.topics_delta import TopicsDelta
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records.metadata import (
     AccessControlEntryRecord,
@@ -48,77 +48,16 @@ from headrace.protocol.schemas.records.metadata import (
     UserScramCredentialRecord,
     ZkMigrationStateRecord,
 )
-from headrace.protocol.uuids import Uuid, to_text
+from headrace.protocol.uuids import Uuid
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-NO_LEADER_CHANGE = -2
-NO_RECOVERY_CHANGE = -1
-
-
-class UnreplayableRecord(HeadraceError):
-    """A record that does not fit what came before it: the log is damaged, or not ours to read."""
-
-
-class Edits(Generic[K, V]):
-    """A mapping being changed: the base stays as it is, and what was touched is known."""
-
-    __slots__ = ("base", "changed")
-
-    def __init__(self, base: Mapping[K, V]) -> None:
-        self.base = base
-        self.changed: dict[K, V | None] = {}
-
-    def get(self, key: K) -> V | None:
-        return self.changed[key] if key in self.changed else self.base.get(key)
-
-    def put(self, key: K, value: V) -> None:
-        self.changed[key] = value
-
-    def remove(self, key: K) -> None:
-        self.changed[key] = None
-
-    def result(self) -> Mapping[K, V]:
-        if not self.changed:
-            return self.base
-        merged: dict[K, V] = dict(self.base)
-        for key, value in self.changed.items():
-            if value is None:
-                merged.pop(key, None)
-            else:
-                merged[key] = value
-        return merged
-
-
-class TopicEdit:
-    """A topic being changed, its partitions by index."""
-
-    __slots__ = ("id", "name", "partitions")
-
-    def __init__(self, name: str, topic_id: Uuid, partitions: Iterable[PartitionImage]) -> None:
-        self.name = name
-        self.id = topic_id
-        self.partitions = dict(enumerate(partitions))
-
-    def image(self) -> TopicImage:
-        count = len(self.partitions)
-        try:
-            partitions = tuple([self.partitions[index] for index in range(count)])
-        except KeyError as missing:
-            raise UnreplayableRecord(
-                f"topic {self.name} has {count} partitions, but none numbered {missing}"
-            ) from None
-        return TopicImage(self.name, self.id, partitions)
 
 
 class ImageDelta:
     """The changes since an image, and what they amount to."""
 
     __slots__ = (
-        "_topic_edits",
-        "_topics_deleted",
-        "_tuples",
         "acls",
         "base",
         "brokers",
@@ -129,10 +68,12 @@ class ImageDelta:
         "features",
         "next_producer_id",
         "scram_credentials",
+        "topics",
     )
 
     def __init__(self, base: MetadataImage) -> None:
         self.base = base
+        self.topics = TopicsDelta(base)
         self.configs = Edits(base.configs)
         self.brokers = Edits(base.brokers)
         self.controllers = Edits(base.controllers)
@@ -142,10 +83,6 @@ class ImageDelta:
         self.scram_credentials = Edits(base.scram_credentials)
         self.delegation_tokens = Edits(base.delegation_tokens)
         self.next_producer_id = base.next_producer_id
-        self._topic_edits: dict[Uuid, TopicEdit] = {}
-        self._topics_deleted: dict[Uuid, TopicImage] = {}
-        # Most partitions have the same few replica lists: each is kept once.
-        self._tuples: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def replay(self, record: Message) -> None:
         """Take one committed record into account."""
@@ -156,7 +93,7 @@ class ImageDelta:
 
     def image(self, offset: int, epoch: int, timestamp_ms: int) -> MetadataImage:
         """The image after all replayed records, the last of which stands at `offset`."""
-        topics, topics_by_id = self._merged_topics()
+        topics, topics_by_id = self.topics.result()
         return MetadataImage(
             topics=topics,
             topics_by_id=topics_by_id,
@@ -177,140 +114,26 @@ class ImageDelta:
     @property
     def topics_created(self) -> list[Uuid]:
         """The ids of topics that the base did not have."""
-        return [one for one in self._topic_edits if one not in self.base.topics_by_id]
+        return self.topics.created
 
     @property
     def topics_changed(self) -> list[Uuid]:
         """The ids of topics that have other, or more, partitions than in the base."""
-        return [one for one in self._topic_edits if one in self.base.topics_by_id]
+        return self.topics.changed
 
     @property
     def topics_deleted(self) -> list[TopicImage]:
         """The topics of the base that are gone, as they were."""
-        return list(self._topics_deleted.values())
+        return self.topics.deleted
 
     @property
     def configs_changed(self) -> list[ConfigResource]:
         """The resources whose configs were set or removed, even to the value they had."""
         return list(self.configs.changed)
 
-    # Topics and partitions.
-
-    def _add_topic(self, record: TopicRecord) -> None:
-        if record.topic_id in self._topic_edits or record.topic_id in self.base.topics_by_id:
-            raise UnreplayableRecord(f"topic {record.name} is created twice under one id")
-        self._topic_edits[record.topic_id] = TopicEdit(record.name, record.topic_id, ())
-
     def _remove_topic(self, record: RemoveTopicRecord) -> None:
-        topic_id = record.topic_id
-        topic = self.base.topics_by_id.get(topic_id)
-        edit = self._topic_edits.pop(topic_id, None)
-        if edit is None and (topic is None or topic_id in self._topics_deleted):
-            raise UnreplayableRecord(f"topic id {to_text(topic_id)} is removed, but unknown")
-        if topic is not None:
-            self._topics_deleted[topic_id] = topic
-        name = topic.name if topic is not None else edit.name if edit is not None else ""
+        name = self.topics.remove(record)
         self.configs.remove(ConfigResource(ResourceType.TOPIC, name))
-
-    def _put_partition(self, record: PartitionRecord) -> None:
-        edit = self._topic_edits.get(record.topic_id) or self._edit_topic(record.topic_id)
-        share = self._share
-        edit.partitions[record.partition_id] = PartitionImage(
-            share(record.replicas),
-            share(record.isr),
-            record.leader,
-            record.leader_epoch,
-            record.partition_epoch,
-            share(record.directories or (MIGRATING_DIRECTORY,) * len(record.replicas)),
-            share(record.removing_replicas),
-            share(record.adding_replicas),
-            record.leader_recovery_state,
-            share(record.eligible_leader_replicas or ()),
-            share(record.last_known_elr or ()),
-        )
-
-    def _change_partition(self, record: PartitionChangeRecord) -> None:
-        edit = self._topic_edits.get(record.topic_id) or self._edit_topic(record.topic_id)
-        old = edit.partitions.get(record.partition_id)
-        if old is None:
-            raise UnreplayableRecord(
-                f"partition {edit.name}-{record.partition_id} changes, but was never created"
-            )
-        edit.partitions[record.partition_id] = self._changed_partition(old, record)
-
-    def _changed_partition(
-        self, old: PartitionImage, record: PartitionChangeRecord
-    ) -> PartitionImage:
-        share = self._share
-        replicas, isr, directories = record.replicas, record.isr, record.directories
-        removing, adding = record.removing_replicas, record.adding_replicas
-        elr, last_known_elr = record.eligible_leader_replicas, record.last_known_elr
-        recovery, leader = record.leader_recovery_state, record.leader
-        has_leader = leader != NO_LEADER_CHANGE
-        return PartitionImage(
-            old.replicas if replicas is None else share(replicas),
-            old.isr if isr is None else share(isr),
-            leader if has_leader else old.leader,
-            # Naming a leader, even the same one, starts a new term.
-            old.leader_epoch + has_leader,
-            old.partition_epoch + 1,
-            old.directories if directories is None else share(directories),
-            old.removing if removing is None else share(removing),
-            old.adding if adding is None else share(adding),
-            old.leader_recovery_state if recovery == NO_RECOVERY_CHANGE else recovery,
-            old.elr if elr is None else share(elr),
-            old.last_known_elr if last_known_elr is None else share(last_known_elr),
-        )
-
-    def _clear_elr(self, record: ClearElrRecord) -> None:
-        """Forget the eligible leaders of one topic, or of all when it names none."""
-        for topic_id in self._topic_ids(record.topic_name):
-            edit = self._edit_topic(topic_id)
-            for index, partition in edit.partitions.items():
-                if partition.elr or partition.last_known_elr:
-                    edit.partitions[index] = self._changed_partition(
-                        partition,
-                        PartitionChangeRecord(eligible_leader_replicas=[], last_known_elr=[]),
-                    )
-
-    def _topic_ids(self, name: str) -> list[Uuid]:
-        names = {one: topic.name for one, topic in self.base.topics_by_id.items()}
-        names |= {one: edit.name for one, edit in self._topic_edits.items()}
-        found = [
-            one
-            for one, its_name in names.items()
-            if name in ("", its_name) and one not in self._topics_deleted
-        ]
-        if name and not found:
-            raise UnreplayableRecord(f"the eligible leaders of unknown topic {name} are cleared")
-        return found
-
-    def _edit_topic(self, topic_id: Uuid) -> TopicEdit:
-        edit = self._topic_edits.get(topic_id)
-        if edit is None:
-            topic = self.base.topics_by_id.get(topic_id)
-            if topic is None or topic_id in self._topics_deleted:
-                raise UnreplayableRecord(f"a record is about unknown topic id {to_text(topic_id)}")
-            edit = TopicEdit(topic.name, topic.id, topic.partitions)
-            self._topic_edits[topic_id] = edit
-        return edit
-
-    def _share(self, items: Iterable[Any]) -> tuple[Any, ...]:
-        found = tuple(items)
-        return self._tuples.setdefault(found, found)
-
-    def _merged_topics(self) -> tuple[Mapping[str, TopicImage], Mapping[Uuid, TopicImage]]:
-        if not self._topic_edits and not self._topics_deleted:
-            return self.base.topics, self.base.topics_by_id
-        topics, topics_by_id = dict(self.base.topics), dict(self.base.topics_by_id)
-        for deleted in self._topics_deleted.values():
-            del topics[deleted.name], topics_by_id[deleted.id]
-        for edit in self._topic_edits.values():
-            topic = edit.image()
-            if topics.get(topic.name, topic).id != topic.id:
-                raise UnreplayableRecord(f"two topics of one name: {topic.name}")
-            topics[topic.name] = topics_by_id[topic.id] = topic
-        return topics, topics_by_id
 
     # Nodes.
 
@@ -383,14 +206,12 @@ class ImageDelta:
 
     def _set_config(self, record: ConfigRecord) -> None:
         resource = ConfigResource(record.resource_type, record.resource_name)
-        configs = dict(self.configs.get(resource) or {})
+        configs = self._edit(self.configs, resource)
         if record.value is None:
             configs.pop(record.name, None)
         else:
             configs[record.name] = record.value
-        if configs:
-            self.configs.put(resource, configs)
-        else:
+        if not configs:
             self.configs.remove(resource)
 
     def _set_feature(self, record: FeatureLevelRecord) -> None:
@@ -403,15 +224,21 @@ class ImageDelta:
         entity: Entity = tuple(
             sorted((part.entity_type, part.entity_name) for part in record.entity)
         )
-        quotas = dict(self.client_quotas.get(entity) or {})
+        quotas = self._edit(self.client_quotas, entity)
         if record.remove:
             quotas.pop(record.key, None)
         else:
             quotas[record.key] = record.value
-        if quotas:
-            self.client_quotas.put(entity, quotas)
-        else:
+        if not quotas:
             self.client_quotas.remove(entity)
+
+    def _edit(self, owners: Edits[K, Mapping[str, V]], owner: K) -> dict[str, V]:
+        """What belongs to one owner, copied from the base when it first changes."""
+        own = owners.changed.get(owner)
+        if not isinstance(own, dict):
+            own = dict(owners.get(owner) or {})
+            owners.put(owner, own)
+        return own
 
     def _set_producer_ids(self, record: ProducerIdsRecord) -> None:
         self.next_producer_id = record.next_producer_id
@@ -450,11 +277,11 @@ def _features(records: Iterable[Any]) -> Mapping[str, VersionRange]:
 
 
 _REPLAY: dict[type[Message], Callable[[ImageDelta, Any], None]] = {
-    TopicRecord: ImageDelta._add_topic,
+    TopicRecord: lambda delta, record: delta.topics.add(record),
     RemoveTopicRecord: ImageDelta._remove_topic,
-    PartitionRecord: ImageDelta._put_partition,
-    PartitionChangeRecord: ImageDelta._change_partition,
-    ClearElrRecord: ImageDelta._clear_elr,
+    PartitionRecord: lambda delta, record: delta.topics.put_partition(record),
+    PartitionChangeRecord: lambda delta, record: delta.topics.change_partition(record),
+    ClearElrRecord: lambda delta, record: delta.topics.clear_elr(record),
     RegisterBrokerRecord: ImageDelta._register_broker,
     UnregisterBrokerRecord: ImageDelta._unregister_broker,
     BrokerRegistrationChangeRecord: ImageDelta._change_broker,

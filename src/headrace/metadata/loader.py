@@ -7,9 +7,9 @@ later, so an image cannot depend on when it was made.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from headrace.metadata.delta import ImageDelta, UnreplayableRecord
+from headrace.metadata.delta import ImageDelta
 from headrace.metadata.image import EMPTY, MetadataImage
-from headrace.metadata.records import MetadataBatch
+from headrace.metadata.records import MetadataBatch, UnreplayableRecord
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records.metadata import (
     AbortTransactionRecord,

@@ -40,6 +40,10 @@ class CorruptMetadata(HeadraceError):
     """Bytes of the metadata log or of a snapshot that are not what was once written."""
 
 
+class UnreplayableRecord(HeadraceError):
+    """A record that does not fit what came before it: the log is damaged, or not ours to read."""
+
+
 class VersionedRecord(NamedTuple):
     """A metadata record and the version that it is to be written in."""
 

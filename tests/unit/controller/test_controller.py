@@ -10,10 +10,10 @@ from headrace.controller.controller import Controller
 from headrace.controller.decision import Decision
 from headrace.controller.topics import TopicResult, create_topics
 from headrace.errors import KafkaStorageError, TopicAlreadyExists
-from headrace.metadata.delta import ImageDelta, UnreplayableRecord
+from headrace.metadata.delta import ImageDelta
 from headrace.metadata.features import DEFAULT_LEVELS
 from headrace.metadata.image import MetadataImage
-from headrace.metadata.records import VersionedRecord
+from headrace.metadata.records import UnreplayableRecord, VersionedRecord
 from headrace.protocol.schemas.create_topics import CreatableTopic
 from headrace.protocol.schemas.records.metadata import ConfigRecord, RemoveTopicRecord
 from headrace.raft.metadata_log import MetadataLogSettings

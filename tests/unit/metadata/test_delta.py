@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.metadata.delta import ImageDelta, UnreplayableRecord
+from headrace.metadata.delta import ImageDelta
 from headrace.metadata.image import (
     EMPTY,
     MIGRATING_DIRECTORY,
@@ -10,6 +10,7 @@ from headrace.metadata.image import (
     ConfigResource,
     ResourceType,
 )
+from headrace.metadata.records import UnreplayableRecord
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records.metadata import (
     AccessControlEntryRecord,

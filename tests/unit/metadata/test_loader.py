@@ -2,10 +2,9 @@
 
 import pytest
 
-from headrace.metadata.delta import UnreplayableRecord
 from headrace.metadata.image import EMPTY
 from headrace.metadata.loader import MetadataLoader
-from headrace.metadata.records import MetadataBatch
+from headrace.metadata.records import MetadataBatch, UnreplayableRecord
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records.control import LeaderChangeMessage
 from headrace.protocol.schemas.records.metadata import (
