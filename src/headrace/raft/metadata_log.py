@@ -14,7 +14,7 @@ import msgspec
 from headrace.errors import HeadraceError, PolicyViolation
 from headrace.metadata.features import DEFAULT_LEVELS
 from headrace.metadata.image import Endpoint, MetadataImage
-from headrace.metadata.image_records import feature_records, image_records
+from headrace.metadata.image_records import feature_records
 from headrace.metadata.loader import MetadataLoader
 from headrace.metadata.records import (
     BATCH_SIZE_MAX,
@@ -25,7 +25,7 @@ from headrace.metadata.records import (
     encode_batch,
     encode_control_batch,
 )
-from headrace.metadata.snapshots import FORMATTED, SnapshotId, decode_snapshot, encode_snapshot
+from headrace.metadata.snapshots import FORMATTED, SnapshotId, decode_snapshot
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records.control import (
     KRaftVersionRecord,
@@ -42,11 +42,11 @@ from headrace.raft.formatting import (
 )
 from headrace.raft.quorum_state import QuorumState, read_quorum_state, write_quorum_state
 from headrace.raft.snapshot_files import (
+    SnapshotPlan,
     delete_leftovers,
     delete_snapshot,
     list_snapshots,
     snapshot_path,
-    write_snapshot,
 )
 from headrace.runtime import files
 from headrace.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
@@ -84,29 +84,6 @@ class PreparedBatch(NamedTuple):
 
     data: bytearray
     batch: MetadataBatch
-
-
-class SnapshotPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A snapshot to be written; an image never changes, so `run` may do so in a thread."""
-
-    directory: str
-    id: SnapshotId
-    image: MetadataImage
-    voters: VotersRecord | None
-    kraft_version: int
-    now_ms: int
-    log_size_bytes: int
-
-    def run(self) -> None:
-        batches = encode_snapshot(
-            image_records(self.image),
-            epoch=self.id.epoch,
-            last_contained_log_timestamp_ms=self.image.timestamp_ms,
-            now_ms=self.now_ms,
-            voters=self.voters,
-            kraft_version=self.kraft_version,
-        )
-        write_snapshot(self.directory, self.id, batches)
 
 
 class MetadataLog:

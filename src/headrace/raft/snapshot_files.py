@@ -7,11 +7,39 @@ name is whole.
 from collections.abc import Iterable
 from os import urandom
 
-from headrace.metadata.snapshots import SnapshotId
+import msgspec
+
+from headrace.metadata.image import MetadataImage
+from headrace.metadata.image_records import image_records
+from headrace.metadata.snapshots import SnapshotId, encode_snapshot
+from headrace.protocol.schemas.records.control import VotersRecord
 from headrace.runtime import files
 
 _PART = ".checkpoint.part"
 _DELETED = ".checkpoint.deleted"
+
+
+class SnapshotPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A snapshot to be written; an image never changes, so `run` may do so in a thread."""
+
+    directory: str
+    id: SnapshotId
+    image: MetadataImage
+    voters: VotersRecord | None
+    kraft_version: int
+    now_ms: int
+    log_size_bytes: int
+
+    def run(self) -> None:
+        batches = encode_snapshot(
+            image_records(self.image),
+            epoch=self.id.epoch,
+            last_contained_log_timestamp_ms=self.image.timestamp_ms,
+            now_ms=self.now_ms,
+            voters=self.voters,
+            kraft_version=self.kraft_version,
+        )
+        write_snapshot(self.directory, self.id, batches)
 
 
 def list_snapshots(directory: str) -> list[SnapshotId]:
