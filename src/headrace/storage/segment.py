@@ -1,6 +1,7 @@
 """A run of record batches in one file, found again through a sparse index."""
 
 import logging
+import sys
 from bisect import bisect_left
 from collections.abc import Iterable
 from struct import Struct
@@ -37,6 +38,8 @@ SWAP = ".swap"
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
 INDEX_INTERVAL_BYTES = 4096
 INDEX_BYTES_MAX = 10 << 20
+RESERVED_BYTES = 16 << 20
+_RESERVE_FROM_BYTES = 1 << 20
 _CURSORS_MAX = 16
 _UNKNOWN = -2
 _BASE_OFFSET = Struct(">q")
@@ -56,6 +59,7 @@ class Segment:
         "_indexes_changed",
         "_max_timestamp",
         "_max_timestamp_offset",
+        "_reserved_to",
         "_time_index",
         "_transactions",
         "base_offset",
@@ -96,6 +100,7 @@ class Segment:
         self._indexes_changed = False
         self._max_timestamp = _UNKNOWN
         self._max_timestamp_offset = base_offset
+        self._reserved_to = _RESERVE_FROM_BYTES
         # Where a reader that follows the tail goes on, by offset: saves it looking at the file.
         self._cursors: dict[int, int] | None = None
 
@@ -150,6 +155,8 @@ class Segment:
         position = self.size
         file = self._file or self.open()
         size = len(records)
+        if position + size > self._reserved_to:
+            self._reserve(file, position)
         try:
             written = files.pwrite(file.fd, records, position)
             if written != size:
@@ -159,6 +166,13 @@ class Segment:
             raise
         self.size = position + size
         return position
+
+    def _reserve(self, file: OpenFile, position: int) -> None:
+        """Have room made ahead of the tail, once the segment has shown that it grows."""
+        if files.reserve(file.fd, position, RESERVED_BYTES):
+            self._reserved_to = position + RESERVED_BYTES
+        else:
+            self._reserved_to = sys.maxsize
 
     def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
         """Keep the indexes up to date with a batch that was written."""
@@ -209,6 +223,9 @@ class Segment:
             files.write(self.path(INDEX), self.index.to_bytes())
             files.write(self.path(TIME_INDEX), self.time_index.to_bytes())
             self._indexes_changed = False
+        if self._reserved_to != _RESERVE_FROM_BYTES:
+            files.ftruncate(self.open().fd, self.size)  # Gives back what was reserved in vain.
+            self._reserved_to = _RESERVE_FROM_BYTES
         if self._index is not None:
             self._count_indexes()
 
