@@ -18,12 +18,10 @@ from headrace.protocol.batches import (
     headers,
     read_header,
     records_of,
-    scan_records,
     seal,
-    varint,
 )
-from headrace.protocol.batches import read_varint as read
 from headrace.protocol.compression import Codec, decompress
+from headrace.protocol.records import read_varint, scan_records, varint
 from headrace.storage.config import LogConfig
 from headrace.storage.validation import check_batches
 
@@ -70,7 +68,7 @@ def test_batches_round_trip(records: list[Record], codec: Codec, transactional: 
 
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_varints_round_trip(number: int) -> None:
-    assert read(varint(number), 0, 70) == (number, len(varint(number)))
+    assert read_varint(varint(number), 0, 70) == (number, len(varint(number)))
 
 
 @pytest.mark.parametrize("name", OTHERS)

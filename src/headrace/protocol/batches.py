@@ -9,7 +9,7 @@ leader names the offsets of a batch by patching twelve bytes.
     i64 producer id · i16 producer epoch · i32 base sequence · i32 count · records
 
 The hot paths read headers only. `records_of` makes an object per record and is for tools,
-metadata and tests; `scan_records` walks a block of records without that.
+metadata and tests; `records.scan_records` walks a block of records without that.
 """
 
 import struct
@@ -27,6 +27,7 @@ from headrace.protocol.compression import (
     compress,
     decompress,
 )
+from headrace.protocol.records import Headers, append_record, scan_records, value_and_headers
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_SIZE: Final = 61
@@ -49,8 +50,6 @@ NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 NO_PRODUCER_EPOCH: Final = -1
 NO_SEQUENCE: Final = -1
-RECORD_SIZE_MIN: Final = 7
-"""A record of null key and null value: seven fields of a byte each."""
 
 _CRC = struct.Struct(">I")
 
@@ -122,11 +121,7 @@ class Record(msgspec.Struct, frozen=True):
     timestamp: int
     key: bytes | None = None
     value: bytes | None = None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
-RecordSpan = tuple[int, int, int, int, bytes | None, bool]
-"""Start and end of a record in its block, timestamp delta, offset delta, key, has a value."""
+    headers: Headers = ()
 
 
 def crc32c(data: Buffer) -> int:
@@ -209,86 +204,10 @@ def records_of(
                 header.base_offset + offset_delta,
                 timestamp if fixed_timestamp is None else fixed_timestamp,
                 key,
-                *_value_and_headers(block, start, end),
+                *value_and_headers(block, start, end),
             )
         )
     return records
-
-
-def scan_records(block: bytes, count: int) -> Iterator[RecordSpan]:
-    """Walk `count` records of a plain block, checking every length against the bytes left.
-
-    The block must hold exactly these records. Varints of one and two bytes, nearly all of
-    them, are read in line: a call for each would cost more than all the rest.
-    """
-    if not 0 <= count <= len(block) // RECORD_SIZE_MIN:
-        raise CorruptMessage(f"{len(block)} bytes cannot hold {count} records.")
-    block_end = len(block)
-    position = 0
-    try:
-        for _ in range(count):
-            start = position
-            length = block[position]
-            position += 1
-            if length > 127:
-                if (high := block[position]) < 128:
-                    length += (high << 7) - 128
-                    position += 1
-                else:
-                    length, position = _long_varint(block, start)
-            end = position + (length >> 1)
-            if length & 1 or end > block_end:
-                raise CorruptMessage(f"A record at {start} claims bytes beyond its batch.")
-            timestamp_delta = block[position + 1]  # The byte before it is unused attributes.
-            position += 2
-            if timestamp_delta > 127:
-                if (high := block[position]) < 128:
-                    timestamp_delta += (high << 7) - 128
-                    position += 1
-                else:
-                    timestamp_delta, position = _long_varint(block, position - 1, 70)
-            offset_delta = block[position]
-            position += 1
-            if offset_delta > 127:
-                if (high := block[position]) < 128:
-                    offset_delta += (high << 7) - 128
-                    position += 1
-                else:
-                    offset_delta, position = _long_varint(block, position - 1)
-            key_size = block[position]
-            position += 1
-            if key_size > 127:
-                key_size, position = _long_varint(block, position - 1)
-            key: bytes | None = None
-            if not key_size & 1:
-                key_end = position + (key_size >> 1)
-                key = block[position:key_end]
-                position = key_end
-            value_size = block[position]
-            position += 1
-            if value_size > 127:
-                if (high := block[position]) < 128:
-                    value_size += (high << 7) - 128
-                    position += 1
-                else:
-                    value_size, position = _long_varint(block, position - 1)
-            if not value_size & 1:
-                position += value_size >> 1
-            if position >= end:  # At least the count of headers comes after the value.
-                raise CorruptMessage(f"The fields of a record at {start} exceed its length.")
-            yield (
-                start,
-                end,
-                (timestamp_delta >> 1) ^ -(timestamp_delta & 1),
-                (offset_delta >> 1) ^ -(offset_delta & 1),
-                key,
-                not value_size & 1,
-            )
-            position = end
-    except IndexError:
-        raise CorruptMessage("The records of a batch end too early.") from None
-    if position != block_end:
-        raise CorruptMessage(f"A batch has {block_end - position} bytes after its records.")
 
 
 def build_batch(
@@ -316,7 +235,14 @@ def build_batch(
     base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
     block = bytearray()
     for record in records:
-        append_record(block, record, record.offset - base_offset, base_timestamp)
+        append_record(
+            block,
+            record.timestamp - base_timestamp,
+            record.offset - base_offset,
+            record.key,
+            record.value,
+            record.headers,
+        )
     max_timestamp = max(record.timestamp for record in records)
     return assemble_batch(
         BatchHeader(
@@ -367,98 +293,3 @@ def assemble_batch(header: BatchHeader, block: Buffer, level: int | None = None)
     )
     seal(batch)
     return batch
-
-
-def append_record(out: bytearray, record: Record, offset_delta: int, base_timestamp: int) -> None:
-    """Write one record of a block."""
-    body = bytearray(1)
-    body += varint(record.timestamp - base_timestamp)
-    body += varint(offset_delta)
-    _append_bytes(body, record.key)
-    _append_bytes(body, record.value)
-    body += varint(len(record.headers))
-    for name, value in record.headers:
-        _append_bytes(body, name.encode())
-        _append_bytes(body, value)
-    out += varint(len(body))
-    out += body
-
-
-def varint(number: int) -> bytes:
-    """A zigzag varint: small numbers of either sign are short."""
-    number = (number << 1) ^ (number >> 63)
-    if number < 128:
-        return _ONE_BYTE[number]
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def read_varint(data: bytes, position: int, bits_max: int = 35) -> tuple[int, int]:
-    """A zigzag varint and the position after it; `bits_max` is 70 for 64-bit numbers."""
-    number, position = _long_varint(data, position, bits_max)
-    return (number >> 1) ^ -(number & 1), position
-
-
-_ONE_BYTE = tuple(bytes((number,)) for number in range(128))
-
-
-def _long_varint(data: bytes, position: int, bits_max: int = 35) -> tuple[int, int]:
-    """The number still in zigzag form, and the position after it."""
-    number = 0
-    for shift in range(0, bits_max, 7):
-        byte = data[position]
-        position += 1
-        number |= (byte & 127) << shift
-        if byte < 128:
-            if number >> (32 if bits_max == 35 else 64):
-                break
-            return number, position
-    raise CorruptMessage("A record of a batch holds a number that is too long.")
-
-
-def _append_bytes(out: bytearray, data: bytes | None) -> None:
-    if data is None:
-        out += _ONE_BYTE[1]
-    else:
-        out += varint(len(data))
-        out += data
-
-
-def _value_and_headers(
-    block: bytes, start: int, end: int
-) -> tuple[bytes | None, tuple[tuple[str, bytes | None], ...]]:
-    """What the scan skipped: it checked the lengths up to the value, not the headers."""
-    try:
-        position = read_varint(block, start)[1] + 1
-        position = read_varint(block, position, 70)[1]
-        position = read_varint(block, position)[1]
-        position = _read_bytes(block, position, end)[1]
-        value, position = _read_bytes(block, position, end)
-        count, position = read_varint(block, position)
-        if not 0 <= count <= end - position:
-            raise CorruptMessage(f"A record claims {count} headers.")
-        found = []
-        for _ in range(count):
-            name, position = _read_bytes(block, position, end)
-            if name is None:
-                raise CorruptMessage("A record has a header without a name.")
-            content, position = _read_bytes(block, position, end)
-            found.append((name.decode(errors="replace"), content))
-    except IndexError:
-        raise CorruptMessage("The records of a batch end too early.") from None
-    if position != end:
-        raise CorruptMessage("The fields of a record do not fill its length.")
-    return value, tuple(found)
-
-
-def _read_bytes(block: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    size, position = read_varint(block, position)
-    if size < 0:
-        return None, position
-    if size > end - position:
-        raise CorruptMessage("A field of a record exceeds the record.")
-    return block[position : position + size], position + size

@@ -18,14 +18,11 @@ from headrace.protocol.batches import (
     DELETE_HORIZON,
     NO_TIMESTAMP,
     BatchHeader,
-    RecordSpan,
     assemble_batch,
     block_of,
     check_crc,
-    read_varint,
-    scan_records,
-    varint,
 )
+from headrace.protocol.records import RecordSpan, read_varint, scan_records, varint
 from headrace.storage.cleaned_transactions import CleanedTransactions
 from headrace.storage.indexes import AbortedTransaction
 from headrace.storage.offset_map import OffsetMap

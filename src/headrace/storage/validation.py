@@ -31,17 +31,16 @@ from headrace.protocol.batches import (
     MAGIC,
     MAGIC_POSITION,
     NO_TIMESTAMP,
-    RECORD_SIZE_MIN,
     TRANSACTIONAL,
     BatchHeader,
     assemble_batch,
     block_of,
     check_crc,
     read_header,
-    scan_records,
     seal,
 )
 from headrace.protocol.compression import CODEC_NAMES, Codec
+from headrace.protocol.records import RECORD_SIZE_MIN, scan_records
 from headrace.storage.config import LogConfig
 
 RecordError = tuple[int, str]

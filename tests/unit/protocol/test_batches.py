@@ -17,10 +17,9 @@ from headrace.protocol.batches import (
     headers,
     read_header,
     records_of,
-    scan_records,
     seal,
-    varint,
 )
+from headrace.protocol.records import scan_records, varint
 
 RECORDS = [
     Record(40, 1_000, b"ada", b"first", (("trace", b"1"), ("empty", None))),
