@@ -44,3 +44,10 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_compacted(self) -> bool:
         return "compact" in self.cleanup_policy
+
+    @property
+    def roll_ms(self) -> int:
+        """How long a segment is written to: what must be compacted soon must be closed sooner."""
+        if self.is_compacted and self.max_compaction_lag_ms > 0:
+            return min(self.segment_ms, self.max_compaction_lag_ms)
+        return self.segment_ms

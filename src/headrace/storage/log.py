@@ -542,7 +542,7 @@ class Log:
     @config.setter
     def config(self, config: LogConfig) -> None:
         """New settings count from the next append on; they change no segment that is sealed."""
-        self._roll_clock.move(config.segment_ms - self._config.segment_ms)
+        self._roll_clock.move(config.roll_ms - self._config.roll_ms)
         self._config = config
         self.segments[-1].index_interval_bytes = config.index_interval_bytes
 

@@ -33,7 +33,7 @@ class RollClock:
         jitter_ms = config.segment_jitter_ms
         if jitter_ms:
             jitter_ms = int.from_bytes(urandom(6)) % jitter_ms
-        self.deadline = first_timestamp + config.segment_ms - jitter_ms
+        self.deadline = first_timestamp + config.roll_ms - jitter_ms
 
     def stop(self) -> None:
         """The segment is empty."""
@@ -46,5 +46,5 @@ class RollClock:
 
     def is_over(self, timestamp: int, now_ms: int, config: LogConfig) -> bool:
         if self.deadline == _ASK_ALWAYS:
-            return now_ms - self._since_ms > config.segment_ms
+            return now_ms - self._since_ms > config.roll_ms
         return timestamp > self.deadline

@@ -400,3 +400,11 @@ def test_segments_are_grouped_by_size_indexes_and_offsets() -> None:
     assert grouped((0, 1, 1, 1), (5, 1, 1, 1), end_offset=1 << 31) == [[0, 5]]
     assert grouped((0, 1, 1, 1), (1 << 32, 0, 0, 0)) == [[0, 1 << 32]]
     assert grouped((0, 500, 50, 50), (5, 1, 1, 1), end_offset=9) == [[0], [5]]
+
+
+def test_what_must_be_compacted_soon_is_closed_soon(tmp_path: Path) -> None:
+    """max.compaction.lag.ms counts for the active segment, which is never cleaned, by a roll."""
+    log = new_log(tmp_path, with_config(max_compaction_lag_ms=HOUR))
+    write(log, [("a", "1")], NOW - HOUR - 1)
+    write(log, [("a", "2")], NOW)
+    assert base_offsets(log) == [0, 1]
