@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import KafkaStorageError
 from headrace.metadata.image import ConfigResource, ResourceType
-from headrace.protocol.uuids import ZERO, Uuid
+from headrace.protocol.uuids import ZERO, Uuid, to_text
 from headrace.settings.broker import with_dynamic
 from headrace.settings.topic import effective
 from headrace.storage.config import LogConfig
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MADE_PER_TURN = 8
+_RESERVED_DIRECTORIES = 100  # Ids below say "not assigned yet" and the like.
+
+Assignments = dict[tuple[Uuid, int], Uuid]
+"""Topic id and partition to the id of the log directory that holds it."""
 
 
 class TopicConfigs:
@@ -78,6 +82,7 @@ class Hosting:
         produce_shapes: "ProduceShapes",
         *,
         soon: "Callable[[Callable[[], None]], object]",
+        report: "Callable[[Assignments], None]",
     ) -> None:
         self._node_id = node_id
         self._partitions = partitions
@@ -87,7 +92,9 @@ class Hosting:
         self._wake_ups = wake_ups
         self._produce_shapes = produce_shapes
         self._soon = soon
+        self._report = report
         self._to_make: deque[Partition] = deque()
+        self._assigned: Assignments = {}
         self._image: MetadataImage
 
     def take_up(self, image: "MetadataImage") -> None:
@@ -137,16 +144,17 @@ class Hosting:
     def _attach(self, partition: "Partition") -> None:
         name = TopicPartition(partition.topic.name, partition.index)
         config = self._configs.of(self._image, name.topic)
+        wanted = self._directory_of(partition)
         try:
-            log = self._directories.log_of(
-                name, partition.topic_id, config, directory_id=self._directory_of(partition)
-            )
+            self._check_there(wanted)
+            log = self._directories.log_of(name, partition.topic_id, config, directory_id=wanted)
         except KafkaStorageError as error:
             _log.error("%s is offline: %s", name, error)
             return
         # With one replica all that survived is committed; after a crash the checkpoint lags behind.
         log.advance_high_watermark(log.log_end_offset)
         partition.log = log
+        self._note_directory(partition, wanted, self._directories.directory_of(log).id)
 
     def _directory_of(self, partition: "Partition") -> Uuid:
         """The directory that the metadata names; reserved ids say that it leaves it to us."""
@@ -154,6 +162,26 @@ class Hosting:
         if not image.directories:
             return ZERO
         return image.directories[image.replicas.index(self._node_id)]
+
+    def _check_there(self, directory_id: Uuid) -> None:
+        """A partition whose directory is offline must not begin anew, and empty, in another."""
+        is_choice = int.from_bytes(directory_id) < _RESERVED_DIRECTORIES
+        online = self._directories.online
+        if is_choice or any(directory.id == directory_id for directory in online):
+            return
+        if len(online) < len(self._directories.directories):
+            raise KafkaStorageError(f"its log directory {to_text(directory_id)} is not online")
+
+    def _note_directory(self, partition: "Partition", named: Uuid, actual: Uuid) -> None:
+        """Have the metadata say where the log is, if it does not: the next start relies on it."""
+        if partition.image.directories and named != actual:
+            if not self._assigned:
+                self._soon(self._report_directories)
+            self._assigned[partition.topic_id, partition.index] = actual
+
+    def _report_directories(self) -> None:
+        assigned, self._assigned = self._assigned, {}
+        self._report(assigned)
 
     def _drop(self, topic: "TopicImage") -> None:
         hosted = self._partitions.drop(topic.id)

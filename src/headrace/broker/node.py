@@ -12,7 +12,7 @@ from headrace.broker.delayed import WakeUps
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.flushing import Flusher
-from headrace.broker.hosting import Hosting, TopicConfigs
+from headrace.broker.hosting import Assignments, Hosting, TopicConfigs
 from headrace.broker.maintenance import Maintenance
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.partitions import Partitions
@@ -26,6 +26,7 @@ from headrace.controller.decision import ClusterDefaults
 from headrace.controller.registration import (
     BrokerIdentity,
     ControllerIdentity,
+    assign_directories,
     take_directories_offline,
 )
 from headrace.errors import KafkaStorageError
@@ -156,6 +157,7 @@ class Broker:
             self.wake_ups,
             self.produce_shapes,
             soon=self.loop.call_soon,
+            report=self._report_directories,
         )
         endpoints = self._bind(settings)
         await self.controller.start(
@@ -245,6 +247,14 @@ class Broker:
             if partition.waiters:
                 self.wake_ups.changed(partition)
         self.tasks.start(self._report_offline(directory), f"report {directory.path} offline")
+
+    def _report_directories(self, assigned: Assignments) -> None:
+        async def submit() -> None:
+            await self.controller.submit(
+                lambda image: assign_directories(image, self.node_id, assigned)
+            )
+
+        self.tasks.start(submit(), "assignment of log directories")
 
     async def _report_offline(self, directory: "LogDirectory") -> None:
         controller = self.controller
