@@ -223,18 +223,10 @@ def progress_text(plan: Plan, produced: Progress, consumed: Progress, seconds: f
 
 
 def _print(plan: Plan, produced: Result | None, consumed: Result | None) -> None:
-    rows = [
-        (word, *_throughput(result), *_latencies(result.latency_ms))
-        for word, result in (("produced", produced), ("consumed", consumed))
-        if result is not None
-    ]
-    print_table(
-        (
-            *("", "records", "seconds", "records/s", "MB/s"),
-            *("p50 ms", "p95 ms", "p99 ms", "p99.9 ms", "max ms"),
-        ),
-        rows,
-    )
+    sides = {"produced": produced, "consumed": consumed}
+    present = {word: _figures(result) for word, result in sides.items() if result is not None}
+    names = ("records", "seconds", "records/s", "MB/s", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms")
+    print_table(("", *present), list(zip((*names, "max ms"), *present.values(), strict=True)))
     print_line(
         "latency: produced, from the hand-over to the acknowledgement; consumed, from the"
         " record's making to its arrival"
@@ -243,20 +235,21 @@ def _print(plan: Plan, produced: Result | None, consumed: Result | None) -> None
         warn(f"{plan.rate:,.0f} records/s were asked for; the cluster or this machine was slower")
 
 
-def _throughput(result: Result) -> tuple[str, str, str, str]:
-    return (
+def _figures(result: Result) -> list[str]:
+    return [
         f"{result.records:,}",
         f"{result.seconds:,.2f}",
         f"{result.records_per_s:,.0f}",
         f"{result.mb_per_s:,.1f}",
-    )
+        *_latencies(result.latency_ms),
+    ]
 
 
-def _latencies(summary: Summary | None) -> tuple[str, ...]:
+def _latencies(summary: Summary | None) -> list[str]:
     if summary is None:
-        return ("-",) * 5
+        return ["-"] * 5
     figures = (summary.p50, summary.p95, summary.p99, summary.p99_9, summary.max)
-    return tuple(f"{figure:,.2f}" for figure in figures)
+    return [f"{figure:,.2f}" for figure in figures]
 
 
 def _failures(produced: Result | None, consumed: Result | None) -> int:

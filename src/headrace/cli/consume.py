@@ -6,7 +6,6 @@ No consumer group takes part: the command assigns the partitions to itself and l
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import click
 import msgspec
@@ -16,7 +15,6 @@ from headrace.cli.options import (
     bootstrap_option,
     client_properties,
     command_config_option,
-    is_terminal,
     moment,
     property_option,
 )
@@ -25,7 +23,6 @@ from headrace.cli.progress import ProgressLine, rate_text
 from headrace.cli.record_text import Formatter, formatter, record_json
 from headrace.client.addresses import check_reachable
 from headrace.client.consumer import BATCH_RECORDS_MAX, RecordReader, Start
-from headrace.client.records import ReadRecord
 from headrace.errors import HeadraceError
 
 Writer = Callable[[Sequence[Message]], bytes]
@@ -189,20 +186,7 @@ def _values(messages: Sequence[Message]) -> bytes:
 
 
 def _formatted(messages: Sequence[Message], format_record: Formatter) -> bytes:
-    return b"".join([format_record(_record(message)) for message in messages])
-
-
-def _record(message: Any) -> ReadRecord:
-    """A message without error has all of these; its types cannot say so."""
-    return ReadRecord(
-        message.topic(),
-        message.partition(),
-        message.offset(),
-        message.timestamp()[1],
-        message.key(),
-        message.value(),
-        message.headers() or (),
-    )
+    return b"".join([format_record(message) for message in messages])
 
 
 def _start(*, from_beginning: bool, start: Start | None, from_time: int | None) -> Start:
@@ -226,5 +210,5 @@ def _wanted(reader: RecordReader, partitions: Sequence[int]) -> list[int]:
 def _progress() -> ProgressLine:
     """On a terminal the records themselves are the progress."""
     progress = ProgressLine()
-    progress.is_shown = progress.is_shown and not is_terminal(sys.stdout.fileno())
+    progress.is_shown = progress.is_shown and not sys.stdout.isatty()
     return progress

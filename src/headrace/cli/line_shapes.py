@@ -26,13 +26,14 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     from_json: bool = False
 
     @property
-    def has_keys(self) -> bool:
-        return self.key is not None or self.key_separator is not None
-
-    @property
-    def needs_whole_records(self) -> bool:
-        """Whether a record has more than key and value, so that it must be sent by itself."""
-        return bool(self.headers or self.timestamp_ms or self.from_json)
+    def is_bare(self) -> bool:
+        """Whether records are no more than values."""
+        return (
+            self.key is None
+            and self.key_separator is None
+            and not self.headers
+            and not self.timestamp_ms
+        )
 
 
 def send_lines(producer: RecordProducer, shape: Shape, lines: list[bytes]) -> None:
@@ -40,30 +41,29 @@ def send_lines(producer: RecordProducer, shape: Shape, lines: list[bytes]) -> No
 
     A line that cannot be read is an error, after everything before it was sent.
     """
-    if shape.needs_whole_records:
+    if shape.from_json:
         _send_each(lines, lambda line: record_of(line, shape), producer.send)
-    elif shape.has_keys:
+    elif shape.is_bare:
+        producer.send_values(_nulled(lines, shape.null_marker), shape.partition)
+    else:
         _send_each(
             lines,
             lambda line: pair_of(line, shape),
-            lambda pairs: producer.send_pairs(pairs, shape.partition),
+            lambda pairs: producer.send_pairs(
+                pairs, shape.partition, shape.headers, shape.timestamp_ms
+            ),
         )
-    else:
-        producer.send_values(_nulled(lines, shape.null_marker), shape.partition)
 
 
 def record_of(line: bytes, shape: Shape) -> OutgoingRecord:
-    """The record of one line; what the command line says comes before what a JSON record says."""
-    if shape.from_json:
-        found = parse_json_record(line)
-        return found._replace(
-            key=found.key if shape.key is None else shape.key,
-            headers=found.headers + shape.headers,
-            timestamp_ms=shape.timestamp_ms or found.timestamp_ms,
-            partition=found.partition if shape.partition < 0 else shape.partition,
-        )
-    key, value = pair_of(line, shape)
-    return OutgoingRecord(value, key, shape.headers, shape.timestamp_ms, shape.partition)
+    """The record of a JSON line; what the command line says comes before what the line says."""
+    found = parse_json_record(line)
+    return found._replace(
+        key=found.key if shape.key is None else shape.key,
+        headers=found.headers + shape.headers,
+        timestamp_ms=shape.timestamp_ms or found.timestamp_ms,
+        partition=found.partition if shape.partition < 0 else shape.partition,
+    )
 
 
 def pair_of(line: bytes, shape: Shape) -> Pair:

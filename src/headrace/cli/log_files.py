@@ -154,7 +154,7 @@ def _offset_index(path: Path, content: Buffer) -> Iterator[Entry]:
     segment = path.with_name(path.name.replace(".index", ".log"))
     batches = _map(segment) if segment.exists() else None
     for number, (relative, position) in enumerate(_entries(_OFFSET_ENTRY, content)):
-        if number and relative == 0 and position == 0:
+        if relative == 0 and position == 0:
             yield _reserved(number * _OFFSET_ENTRY.size, content)
             return
         valid = None if batches is None else _ends_at(batches, position, base + relative)
@@ -165,7 +165,7 @@ def _offset_index(path: Path, content: Buffer) -> Iterator[Entry]:
 def _time_index(path: Path, content: Buffer) -> Iterator[Entry]:
     base = base_offset_of(path)
     for number, (timestamp, relative) in enumerate(_entries(_TIME_ENTRY, content)):
-        if number and timestamp == 0 and relative == 0:
+        if timestamp == 0 and relative == 0:
             yield _reserved(number * _TIME_ENTRY.size, content)
             return
         yield TimeIndexEntry(timestamp=timestamp, offset=base + relative)

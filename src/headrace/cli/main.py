@@ -21,8 +21,8 @@ COMMANDS: dict[str, str] = {
     "produce": "Write lines from standard input as records.",
     "consume": "Write records to standard output.",
     "offsets": "Show where each partition starts and ends, or stood at a time.",
-    "records": "Show one record with its batch, or delete records before an offset.",
-    "log": "Dump the files of a log readably, list segments and log directories.",
+    "records": "Show a record with its batch, list producers, delete records.",
+    "log": "Dump files of a log readably, list segments and directories.",
     "cluster": "Describe brokers, metadata quorum and features.",
     "bench": "Put a load on a cluster and measure throughput and latency.",
     "doctor": "Check this machine before it hurts.",
@@ -32,6 +32,7 @@ COMMANDS: dict[str, str] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; the result is the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    _open_closed_streams()
     try:
         return _run(given)
     except HeadraceError as error:
@@ -40,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output has left, as `head` does; Python must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
         return 130
 
@@ -58,6 +61,16 @@ def _run(arguments: list[str]) -> int:
     from headrace.cli.group import run
 
     return run(arguments)
+
+
+def _open_closed_streams() -> None:
+    """Let a stream that our parent has closed lead nowhere.
+
+    Its number would else be given to the next socket, which would then be read as our input.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _fail(message: str) -> int:

@@ -1,7 +1,6 @@
 """Options and value types that several commands share, so that they look and act alike."""
 
 import datetime as dt
-import os
 import re
 import sys
 import time
@@ -135,11 +134,3 @@ def as_mapping(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
             raise HeadraceError(f"{name} is given twice; keep the one that you mean")
         settings[name] = value
     return settings
-
-
-def is_terminal(descriptor: int) -> bool:
-    """Whether a person is watching this descriptor."""
-    try:
-        return os.isatty(descriptor)
-    except OSError:
-        return False

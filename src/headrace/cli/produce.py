@@ -16,7 +16,6 @@ from headrace.cli.options import (
     bootstrap_option,
     client_properties,
     command_config_option,
-    is_terminal,
     json_option,
     moment,
     name_value,
@@ -28,6 +27,8 @@ from headrace.cli.record_text import unescape
 from headrace.client.addresses import check_reachable
 from headrace.client.producer import RecordProducer
 from headrace.errors import HeadraceError
+
+_STDIN = 0
 
 
 class Produced(msgspec.Struct, frozen=True):
@@ -162,7 +163,7 @@ def produce(
 def _send_input(producer: RecordProducer, shape: Shape, started: float) -> None:
     progress = ProgressLine()
     try:
-        for lines in read_lines(sys.stdin.fileno(), producer.poll):
+        for lines in read_lines(_STDIN, producer.poll):
             send_lines(producer, shape, lines)
             if progress.is_due():
                 done = producer.sent - producer.waiting
@@ -174,7 +175,7 @@ def _send_input(producer: RecordProducer, shape: Shape, started: float) -> None:
 def _report(produced: Produced, *, as_json: bool) -> int:
     if as_json:
         print_json(produced)
-    elif is_terminal(sys.stderr.fileno()):
+    elif sys.stderr.isatty():
         sys.stderr.write(f"{rate_text(produced.records, produced.seconds)}\n")
     for message, count in produced.errors.items():
         warn(f"{count:,} not delivered: {message}")

@@ -8,6 +8,7 @@ import base64
 import binascii
 import re
 from collections.abc import Callable
+from operator import methodcaller
 from typing import Any
 
 import msgspec
@@ -30,26 +31,37 @@ class JsonRecord(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True)
     headers: list[tuple[str, Any]] = []
 
 
+class _Document(msgspec.Struct):
+    """What `consume --json` writes of a record: everything, always."""
+
+    topic: str | None
+    partition: int | None
+    offset: int | None
+    timestamp: int
+    key: Any
+    value: Any
+    headers: list[tuple[str, Any]]
+
+
 Formatter = Callable[[ReadRecord], bytes]
 
 _PLACEHOLDER = re.compile(r"%(.)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(n|t|r|0|\\|x[0-9a-fA-F]{2})")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\"}
 
-_FIELDS: dict[str, Callable[[ReadRecord], bytes]] = {
-    "t": lambda r: r.topic.encode(),
-    "p": lambda r: b"%d" % r.partition,
-    "o": lambda r: b"%d" % r.offset,
-    "T": lambda r: b"%d" % r.timestamp_ms,
-    "D": lambda r: time_text(r.timestamp_ms).encode(),
-    "k": lambda r: r.key or b"",
-    "K": lambda r: b"%d" % (-1 if r.key is None else len(r.key)),
-    "v": lambda r: r.value or b"",
-    "V": lambda r: b"%d" % (-1 if r.value is None else len(r.value)),
-    "s": lambda r: r.value or b"",
-    "S": lambda r: b"%d" % (-1 if r.value is None else len(r.value)),
-    "h": lambda r: headers_text(r.headers),
-    "%": lambda r: b"%",
+_FIELDS: dict[str, tuple[bytes, Callable[[ReadRecord], Any]]] = {
+    "t": (b"%b", lambda r: (r.topic() or "").encode()),
+    "p": (b"%d", methodcaller("partition")),
+    "o": (b"%d", methodcaller("offset")),
+    "T": (b"%d", lambda r: r.timestamp()[1]),
+    "D": (b"%b", lambda r: time_text(r.timestamp()[1]).encode()),
+    "k": (b"%b", lambda r: r.key() or b""),
+    "K": (b"%d", lambda r: _size(r.key())),
+    "v": (b"%b", lambda r: r.value() or b""),
+    "V": (b"%d", lambda r: _size(r.value())),
+    "s": (b"%b", lambda r: r.value() or b""),
+    "S": (b"%d", lambda r: _size(r.value())),
+    "h": (b"%b", lambda r: headers_text(r.headers() or ())),
 }
 
 _decoder = msgspec.json.Decoder(JsonRecord)
@@ -69,24 +81,30 @@ def unescape(text: str) -> str:
 def formatter(template: str) -> Formatter:
     """A function that writes a record by a template with kcat's placeholders.
 
-    The template is cut once into fixed bytes and field readers; per record they are only joined.
+    The template becomes a format of bytes and the readers of its fields, once; a record then
+    costs a call for each field that is shown, and none for the others.
     """
-    parts: list[Formatter] = []
+    layout = bytearray()
+    readers: list[Callable[[ReadRecord], Any]] = []
     position = 0
     text = unescape(template)
     for found in _PLACEHOLDER.finditer(text):
-        if found[1] not in _FIELDS:
+        layout += _literal(text[position : found.start()])
+        position = found.end()
+        if found[1] == "%":
+            layout += b"%%"
+        elif found[1] in _FIELDS:
+            kind, read = _FIELDS[found[1]]
+            layout += kind
+            readers.append(read)
+        else:
             raise HeadraceError(
                 f"%{found[1]} is no placeholder of --format; there are %t %p %o %T %D %k %K %v %V"
                 " %h and %%"
             )
-        if found.start() > position:
-            parts.append(_constant(text[position : found.start()]))
-        parts.append(_FIELDS[found[1]])
-        position = found.end()
-    if position < len(text):
-        parts.append(_constant(text[position:]))
-    return lambda record: b"".join([part(record) for part in parts])
+    layout += _literal(text[position:])
+    fixed = bytes(layout)
+    return lambda record: fixed % tuple([read(record) for read in readers])
 
 
 def headers_text(headers: Headers) -> bytes:
@@ -98,16 +116,17 @@ def headers_text(headers: Headers) -> bytes:
 
 def record_json(record: ReadRecord) -> bytes:
     """One JSON line of a record."""
+    headers = record.headers()
     return _encoder.encode(
-        {
-            "topic": record.topic,
-            "partition": record.partition,
-            "offset": record.offset,
-            "timestamp": record.timestamp_ms,
-            "key": readable(record.key),
-            "value": readable(record.value),
-            "headers": [(name, readable(value)) for name, value in record.headers],
-        }
+        _Document(
+            record.topic(),
+            record.partition(),
+            record.offset(),
+            record.timestamp()[1],
+            readable(record.key()),
+            readable(record.value()),
+            [(name, readable(value)) for name, value in headers] if headers else [],
+        )
     )
 
 
@@ -148,6 +167,9 @@ def _binary(content: Any) -> bytes | None:
             return _encoder.encode(content)
 
 
-def _constant(text: str) -> Formatter:
-    fixed = text.encode()
-    return lambda _: fixed
+def _literal(text: str) -> bytes:
+    return text.encode().replace(b"%", b"%%")
+
+
+def _size(content: bytes | None) -> int:
+    return -1 if content is None else len(content)

@@ -1,4 +1,4 @@
-"""`headrace records`: one record with the batch that carries it; deletion before an offset."""
+"""`headrace records`: one record with its batch, who wrote lately, deletion before an offset."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import msgspec
 
 from headrace.cli.batch_text import BatchEntry, describe_batch
 from headrace.cli.options import admin, cluster_options, confirm, json_option
-from headrace.cli.output import print_json, print_line, print_table
+from headrace.cli.output import print_json, print_line, print_table, time_text
 from headrace.client.partitions import HIGH_WATERMARK
 from headrace.errors import HeadraceError
 from headrace.protocol.batches import read_header
@@ -22,9 +22,9 @@ class ShownRecord(msgspec.Struct, frozen=True):
     batch: BatchEntry
 
 
-@click.group("records", short_help="Show one record with its batch, or delete records.")
+@click.group("records", short_help="Show one record, list producers, delete records.")
 def command() -> None:
-    """Show one record with its batch, or delete records before an offset."""
+    """Show one record with its batch, list producers, delete records before an offset."""
 
 
 @command.command("show")
@@ -95,6 +95,41 @@ def delete(
         print_json([{"partition": part, "earliest": start} for part, start in starts.items()])
         return
     print_table(("partition", "starts at"), list(starts.items()))
+
+
+@command.command("producers")
+@click.argument("topic")
+@click.option(
+    "--partition",
+    "-p",
+    "partitions",
+    type=click.IntRange(min=0),
+    multiple=True,
+    help="Only this partition; may be repeated.",
+)
+@cluster_options
+@json_option
+def producers(topic: str, partitions: tuple[int, ...], as_json: bool, **cluster: Any) -> None:
+    """Show the idempotent and transactional producers that partitions remember."""
+    with admin(**cluster) as client:
+        found = client.partitions.producers(topic, sorted(set(partitions)) or None)
+    if as_json:
+        print_json(found)
+        return
+    print_table(
+        ("partition", "producer", "epoch", "last sequence", "last record", "transaction from"),
+        [
+            (
+                one.partition,
+                one.producer_id,
+                one.producer_epoch,
+                one.last_sequence,
+                time_text(one.last_timestamp),
+                one.transaction_start_offset,
+            )
+            for one in found
+        ],
+    )
 
 
 def parse_before(text: str) -> int:

@@ -1,7 +1,7 @@
 """Records as our own code passes them around, before and after confluent-kafka."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -16,13 +16,13 @@ class OutgoingRecord(NamedTuple):
     partition: int = -1
 
 
-class ReadRecord(NamedTuple):
-    """A record as a reader sees it."""
+class ReadRecord(Protocol):
+    """A record as a reader sees it, in the shape of confluent-kafka's messages."""
 
-    topic: str
-    partition: int
-    offset: int
-    timestamp_ms: int
-    key: bytes | None
-    value: bytes | None
-    headers: Headers
+    def topic(self) -> str | None: ...
+    def partition(self) -> int | None: ...
+    def offset(self) -> int | None: ...
+    def timestamp(self) -> tuple[int, int]: ...
+    def key(self) -> Any: ...
+    def value(self) -> Any: ...
+    def headers(self) -> Any: ...

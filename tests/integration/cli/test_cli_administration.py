@@ -126,6 +126,13 @@ def test_one_record_is_shown_with_its_batch(node: Node, topic: str) -> None:
     assert headrace(node, "records", "show", topic, "0", "99").code == 1
 
 
+def test_producers_that_a_partition_remembers_are_listed(node: Node, topic: str) -> None:
+    produce(node, topic, numbered(4), enable_idempotence=True)
+    (producer,) = ok(node, "records", "producers", topic, "--json").document
+    assert (producer["partition"], producer["last_sequence"]) == (0, 3)
+    assert producer["transaction_start_offset"] is None
+
+
 def test_the_files_of_a_partition_are_dumped(node: Node) -> None:
     """LOG-2, LOG-12: segments with base offsets and sizes; batches with magic, CRC, codec, size."""
     topic = create_topic(node, segment_bytes=1024 * 1024)
@@ -133,8 +140,8 @@ def test_the_files_of_a_partition_are_dumped(node: Node) -> None:
         produce(node, topic, numbered(600, size=1000), compression_type="none")
     directory = node.data / f"{topic}-0"
     segments = ok(node, "log", "segments", str(directory), "--json").document
-    assert len(segments) == 2
-    assert segments[0]["base_offset"] == 0
+    assert [one["base_offset"] for one in segments] == [0, 600, 1200]
+    assert all(one["size_bytes"] > 600_000 for one in segments)
     logs = sorted(map(str, directory.glob("*.log")))
     batches = ok(node, "log", "dump", *logs, "--records", "--json").documents
     offsets = [r["offset"] for b in batches if b["entry"] == "batch" for r in b["records"]]

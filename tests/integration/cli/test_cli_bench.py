@@ -33,4 +33,4 @@ def test_a_topic_of_the_user_is_kept_and_can_be_read_again(node: Node, topic: st
     _, end = watermarks(node, topic)
     assert end == 1000 + 1  # One record went ahead to open the way.
     shown = ok(node, "bench", "--topic", topic, "--producers", "0", "--consumers", "1").out
-    assert "consumed   1,001" in shown
+    assert "records     1,001" in shown

@@ -15,12 +15,20 @@ class Sink:
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
+        self.shared: Any = None
 
     def send_values(self, values: list[bytes | None], partition: int) -> None:
         self.sent += values
 
-    def send_pairs(self, pairs: list[tuple[bytes | None, bytes | None]], partition: int) -> None:
+    def send_pairs(
+        self,
+        pairs: list[tuple[bytes | None, bytes | None]],
+        partition: int,
+        headers: tuple[tuple[str, bytes | None], ...],
+        timestamp_ms: int,
+    ) -> None:
         self.sent += pairs
+        self.shared = (partition, headers, timestamp_ms)
 
     def send(self, records: list[OutgoingRecord]) -> None:
         self.sent += records
@@ -59,8 +67,11 @@ def test_the_null_marker_makes_tombstones() -> None:
 
 
 def test_headers_and_time_come_with_every_record() -> None:
+    sink = Sink()
     shape = Shape(key=b"k", headers=(("a", b"b"),), timestamp_ms=7, partition=2)
-    assert sent(shape, b"v") == [OutgoingRecord(b"v", b"k", (("a", b"b"),), 7, 2)]
+    send_lines(cast(RecordProducer, sink), shape, [b"v"])
+    assert sink.sent == [(b"k", b"v")]
+    assert sink.shared == (2, (("a", b"b"),), 7)
 
 
 def test_the_command_line_wins_over_a_json_record() -> None:

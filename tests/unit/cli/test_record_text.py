@@ -1,5 +1,7 @@
 """Records as text and back."""
 
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,18 +12,39 @@ from headrace.cli.record_text import (
     record_json,
     unescape,
 )
-from headrace.client.records import ReadRecord
 from headrace.errors import HeadraceError
 
-RECORD = ReadRecord(
-    topic="orders",
-    partition=3,
-    offset=42,
-    timestamp_ms=1_767_225_600_000,
-    key=b"ada",
-    value=b"42",
-    headers=[("source", b"shell"), ("empty", None)],
-)
+
+class Incoming(NamedTuple):
+    """A record with the methods of confluent-kafka's messages."""
+
+    its_key: bytes | None = b"ada"
+    its_value: bytes | None = b"42"
+    its_headers: list[tuple[str, bytes | None]] | None = None
+
+    def topic(self) -> str:
+        return "orders"
+
+    def partition(self) -> int:
+        return 3
+
+    def offset(self) -> int:
+        return 42
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1_767_225_600_000
+
+    def key(self) -> bytes | None:
+        return self.its_key
+
+    def value(self) -> bytes | None:
+        return self.its_value
+
+    def headers(self) -> list[tuple[str, bytes | None]] | None:
+        return self.its_headers
+
+
+RECORD = Incoming(its_headers=[("source", b"shell"), ("empty", None)])
 
 
 def test_a_template_shows_every_part_of_a_record() -> None:
@@ -33,8 +56,14 @@ def test_a_template_shows_every_part_of_a_record() -> None:
 
 
 def test_null_is_empty_text_of_size_minus_one() -> None:
-    record = RECORD._replace(key=None, value=None)
+    record = Incoming(None, None)
     assert formatter("[%k %K][%v %V]")(record) == b"[ -1][ -1]"
+
+
+def test_text_around_placeholders_is_kept_as_it_is() -> None:
+    assert formatter("100%%d %v")(RECORD) == b"100%d 42"
+    assert formatter("plain")(RECORD) == b"plain"
+    assert formatter("%h")(Incoming()) == b""
 
 
 def test_an_unknown_placeholder_is_refused_by_name() -> None:
@@ -64,10 +93,10 @@ content = st.none() | st.binary(max_size=12)
 def test_what_consume_writes_produce_reads(
     key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
 ) -> None:
-    record = RECORD._replace(key=key, value=value, headers=headers)
+    record = Incoming(key, value, headers or None)
     parsed = parse_json_record(record_json(record))
     assert (parsed.key, parsed.value, list(parsed.headers)) == (key, value, headers)
-    assert (parsed.timestamp_ms, parsed.partition) == (record.timestamp_ms, record.partition)
+    assert (parsed.timestamp_ms, parsed.partition) == (1_767_225_600_000, 3)
 
 
 def test_a_json_value_that_is_no_text_is_sent_as_json() -> None:
