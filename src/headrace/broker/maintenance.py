@@ -94,7 +94,7 @@ class Maintenance:
         """Drop what the topics no longer keep, giving way to clients between two logs."""
         now_ms = self._broker.clock.now_ms()
         for log_ in list(self._broker.directories):
-            if log_.failure is None:
+            if log_.failure is None and not self._cleaner.is_cleaning(log_):
                 try:
                     delete_expired(log_, now_ms)
                 except KafkaStorageError as error:

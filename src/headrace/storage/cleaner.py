@@ -35,6 +35,9 @@ from headrace.storage.topic_partition import TopicPartition
 
 _log = logging.getLogger(__name__)
 
+_RETRY_MS = 60_000
+"""How long a log is left alone after its cleaning did not work out."""
+
 Background = Callable[..., Awaitable[Any]]
 """Runs a function with its arguments in a thread."""
 
@@ -141,6 +144,7 @@ class Cleaner:
         self.metrics = metrics or CleanerMetrics()
         self.offsets = CleanerOffsets()
         self.uncleanable: set[TopicPartition] = set()
+        self._postponed: dict[TopicPartition, int] = {}
         self._background = background
         self._begin = begin
         self._current: Log | None = None
@@ -151,11 +155,10 @@ class Cleaner:
 
     async def run(self, logs: Iterable[Log], now_ms: int) -> bool:
         """Clean the dirtiest of all logs of the node; False if none is dirty enough."""
-        logs = list(logs)
-        self.offsets.forget_all_but(logs)
-        self.uncleanable &= {log.topic_partition for log in logs}
+        compacted = [log for log in logs if log.config.is_compacted]
+        self._forget_all_but(compacted)
         self.metrics.last_run_ms = now_ms
-        dirtiest = self.choose(logs, now_ms)
+        dirtiest = self.choose(compacted, now_ms)
         if dirtiest is None:
             return False
         self._current = dirtiest.log
@@ -167,13 +170,11 @@ class Cleaner:
         return True
 
     def choose(self, logs: Iterable[Log], now_ms: int) -> Cleanable | None:
-        """The log that gains most from cleaning, if any is due."""
+        """Of compacted logs the one that gains most from cleaning, if any is due."""
         found = [
             cleanable
             for log in logs
-            if log.config.is_compacted
-            and log.failure is None
-            and log.topic_partition not in self.uncleanable
+            if self._may_be_cleaned(log, now_ms)
             and (cleanable := self._find_dirt(log, now_ms)) is not None
         ]
         dirtiest = max((cleanable.dirty_ratio for cleanable in found), default=0.0)
@@ -181,11 +182,26 @@ class Cleaner:
         due = [cleanable for cleanable in found if cleanable.is_due]
         return max(due, key=lambda cleanable: cleanable.dirty_ratio, default=None)
 
+    def _forget_all_but(self, logs: list[Log]) -> None:
+        self.offsets.forget_all_but(logs)
+        there = {log.topic_partition for log in logs}
+        self.uncleanable &= there
+        for partition in self._postponed.keys() - there:
+            del self._postponed[partition]
+
+    def _may_be_cleaned(self, log: Log, now_ms: int) -> bool:
+        partition = log.topic_partition
+        return (
+            log.failure is None
+            and partition not in self.uncleanable
+            and now_ms >= self._postponed.get(partition, 0)
+        )
+
     def _find_dirt(self, log: Log, now_ms: int) -> Cleanable | None:
         try:
             return find_dirt(log, self.offsets.known(log), now_ms)
         except (OSError, HeadraceError) as error:
-            self._give_up_on(log, error)
+            self._note_failure(log, error, now_ms)
             return None
 
     async def _clean(self, cleanable: Cleanable, now_ms: int) -> None:
@@ -195,15 +211,28 @@ class Cleaner:
             last = await self._clean_groups(log, task)
             if last is not None:
                 await self._finish(log, cleanable, last)
-        except (CleaningGivenUp, FileNotFoundError, KafkaStorageError) as error:
-            _log.info("The cleaning of %s was given up: %s", log.topic_partition, error)
-        except OSError as error:
-            if not files.is_passing(error):
-                log.fail(error)
-            _log.warning("The cleaning of %s failed: %s", log.topic_partition, error)
         except Exception as error:
-            # Whatever it is, it would be there again in the next round; the others go on.
-            self._give_up_on(log, error)
+            # Whatever it is, the other logs have to be cleaned all the same.
+            self._note_failure(log, error, now_ms)
+
+    def _note_failure(self, log: Log, error: Exception, now_ms: int) -> None:
+        """Come back to the log later, or not at all if it would end the same way again."""
+        self._postponed[log.topic_partition] = now_ms + _RETRY_MS
+        match error:
+            case CleaningGivenUp() | FileNotFoundError() | KafkaStorageError():
+                _log.info("The cleaning of %s was given up: %s", log.topic_partition, error)
+            case OSError():
+                _log.warning("The cleaning of %s failed: %s", log.topic_partition, error)
+                if not files.is_passing(error):
+                    log.fail(error)
+            case _:
+                self.uncleanable.add(log.topic_partition)
+                _log.error(
+                    "%s will not be compacted until the next start: %s",
+                    log.topic_partition,
+                    error,
+                    exc_info=error,
+                )
 
     def _task(self, cleanable: Cleanable, now_ms: int) -> CleaningTask:
         """Write down all that the work needs to know, as of now."""
@@ -287,15 +316,6 @@ class Cleaner:
             last.stats.records_read,
             last.stats.bytes_written,
             last.stats.bytes_read,
-        )
-
-    def _give_up_on(self, log: Log, error: Exception) -> None:
-        self.uncleanable.add(log.topic_partition)
-        _log.error(
-            "%s will not be compacted until the next start: %s",
-            log.topic_partition,
-            error,
-            exc_info=error,
         )
 
 

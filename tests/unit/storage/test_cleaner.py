@@ -408,3 +408,21 @@ def test_what_must_be_compacted_soon_is_closed_soon(tmp_path: Path) -> None:
     write(log, [("a", "1")], NOW - HOUR - 1)
     write(log, [("a", "2")], NOW)
     assert base_offsets(log) == [0, 1]
+
+
+def test_a_log_that_could_not_be_cleaned_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    bad = log_of(tmp_path / "bad", "a=1 a=2")
+    bad.topic_partition = TopicPartition("bad", 0)
+    good = log_of(tmp_path, "a=1 a=2", "b=1")
+    os.rename(bad.segments[0].path(".log"), tmp_path / "elsewhere")
+    one = cleaner()
+    rounds = 0
+    while run(one.run([bad, good], NOW)):
+        rounds += 1
+    assert rounds == 2
+    assert words_in(good) == ["1:a=2", "2:b=1"]
+    os.rename(tmp_path / "elsewhere", bad.segments[0].path(".log"))
+    assert not run(one.run([bad, good], NOW))
+    assert run(one.run([bad, good], NOW + HOUR))
+    assert words_in(bad) == ["1:a=2"]
