@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from headrace.broker.connection import Connection, FrameBuffers
+from headrace.broker.connection import Connection, FrameBuffers, Part
 
 REQUEST_BYTES_MAX = 10 << 20
 
@@ -166,7 +166,13 @@ def test_slices_of_files_are_sent_between_the_bytes(peer: Peer) -> None:
         file.write(content)
         file.flush()
         fd = file.fileno()
-        parts = [b"head", FileSlice(fd, 10, 3 << 20), b"middle", FileSlice(fd, 0, 7), b"end"]
+        parts: list[Part] = [
+            b"head",
+            FileSlice(fd, 10, 3 << 20),
+            b"middle",
+            FileSlice(fd, 0, 7),
+            b"end",
+        ]
         peer.serve = lambda connection, frame: connection.answer_parts(parts)
         peer.send(framed(b"fetch"))
         expected = b"head" + content[10 : 10 + (3 << 20)] + b"middle" + content[:7] + b"end"

@@ -88,6 +88,7 @@ class Broker:
         self.is_ready = False
         self.stopping = asyncio.Event()
         self.failure: KafkaStorageError | None = None
+        self._followed_settings: BrokerSettings | None = None
         self.directories: LogDirectories
         self.controller: Controller
         self._maintenance: Maintenance
@@ -144,8 +145,8 @@ class Broker:
             loader,
             self.clock,
             self.tasks.in_thread,
-            defaults=_defaults(settings),
-            rules=SettingsRules(settings),
+            _defaults(settings),
+            SettingsRules(settings),
         )
         self.controller.on_failure(self._metadata_failed)
         hosting = Hosting(
@@ -179,12 +180,22 @@ class Broker:
         hosting.take_up(self.image)
         self.directories.set_strays_aside()
         self.controller.on_published(hosting.apply)
+        self.controller.on_published(lambda delta, image: self._follow_settings())
+        self._follow_settings()
         await self.controller.unfence(self.node_id)
         self._maintenance = Maintenance(self)
         self._maintenance.start()
         await self._open_metrics_port()
         self.server.start()
         self.is_ready = True
+
+    def _follow_settings(self) -> None:
+        """Configs that were changed at run time count for the controller's decisions as well."""
+        settings = self.settings
+        if settings is not self._followed_settings:
+            self._followed_settings = settings
+            self.controller.defaults = _defaults(settings)
+            self.controller.rules = SettingsRules(settings)
 
     def _bind(self, settings: BrokerSettings) -> list[Endpoint]:
         """Claim the ports, and with them the addresses that clients are told."""
