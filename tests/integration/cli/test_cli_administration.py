@@ -140,8 +140,9 @@ def test_the_files_of_a_partition_are_dumped(node: Node) -> None:
         produce(node, topic, numbered(600, size=1000), compression_type="none")
     directory = node.data / f"{topic}-0"
     segments = ok(node, "log", "segments", str(directory), "--json").document
-    assert [one["base_offset"] for one in segments] == [0, 600, 1200]
-    assert all(one["size_bytes"] > 600_000 for one in segments)
+    assert segments[0]["base_offset"] == 0
+    assert len(segments) > 1  # How many depends on the client's batches.
+    assert sum(one["size_bytes"] for one in segments) > 1_800_000
     logs = sorted(map(str, directory.glob("*.log")))
     batches = ok(node, "log", "dump", *logs, "--records", "--json").documents
     offsets = [r["offset"] for b in batches if b["entry"] == "batch" for r in b["records"]]
