@@ -46,7 +46,7 @@ def new_log(directory: Path, **config: Any) -> Log:
     )
 
 
-def reopened(log: Log, *, clean: bool = False, **offsets: int) -> Log:
+def reopened(log: Log, *, clean: bool = False, **offsets: Any) -> Log:
     """The log as the next process finds it: after a crash, or after it was closed."""
     if clean:
         log.close()

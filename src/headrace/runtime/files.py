@@ -30,6 +30,7 @@ _REWRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_CLOEXEC
 _MODE = 0o644
 _KEEP_SIZE = 1
+_DESCRIPTORS_PLENTY = 65_536
 
 
 class DirectoryInUse(HeadraceError):
@@ -244,6 +245,14 @@ def space(path: str) -> tuple[int, int]:
     statistics = os.statvfs(path)
     block = statistics.f_frsize
     return statistics.f_blocks * block, statistics.f_bavail * block
+
+
+def descriptors_max() -> int:
+    """How many files and connections this process may have open."""
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return soft if 0 < soft < _DESCRIPTORS_PLENTY else _DESCRIPTORS_PLENTY
 
 
 def is_passing(error: OSError) -> bool:

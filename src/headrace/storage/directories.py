@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from os import urandom
 
-from headrace.errors import KafkaStorageError
+from headrace.errors import KafkaError, KafkaStorageError
 from headrace.protocol.uuids import ZERO, Uuid, to_text
 from headrace.runtime import files
 from headrace.storage.checkpoints import UNKNOWN_BROKER_EPOCH
@@ -18,7 +18,7 @@ from headrace.storage.config import LogConfig
 from headrace.storage.directory import CheckpointPlan, LogDirectory
 from headrace.storage.flushing import FlushPlan
 from headrace.storage.log import Log
-from headrace.storage.recovery import load_log
+from headrace.storage.recovery import load_log, topic_id_of
 from headrace.storage.resources import Resources
 from headrace.storage.topic_partition import (
     DELETE_SUFFIX,
@@ -63,6 +63,8 @@ class LogDirectories:
         A directory that another broker uses is an error in any case.
         """
         directories = [LogDirectory(path, directory_ids.get(path, ZERO)) for path in paths]
+        if resources is None:
+            resources = Resources(open_files_max=files.descriptors_max() // 2)
         opened = cls(directories, resources, on_offline)
         for directory in directories:
             try:
@@ -136,24 +138,27 @@ class LogDirectories:
         """Open what is there; None if it belongs to another topic and was set aside."""
         path = directory.unclaimed.pop(topic_partition)
         try:
-            log = load_log(
+            if topic_id_of(path) != topic_id:
+                self._set_aside(directory, topic_partition, path)
+                return None
+            return load_log(
                 topic_partition,
                 path,
                 config,
                 self.resources,
+                topic_id=topic_id,
                 clean=directory.was_clean,
                 recovery_point=directory.recovery_points.get(topic_partition, 0),
                 log_start_offset=directory.log_start_offsets.get(topic_partition, 0),
                 high_watermark=directory.high_watermarks.get(topic_partition, 0),
             )
-            if log.topic_id == topic_id:
-                return log
-            log.release()
-            self._set_aside(directory, topic_partition, path)
         except OSError as error:
             self.fail(directory, error)
-            raise KafkaStorageError(f"{topic_partition} cannot be loaded: {error}") from error
-        return None
+            raise KafkaStorageError(f"{path} cannot be loaded: {error}") from error
+        except KafkaError as error:
+            # Its files contradict each other: nothing is guessed, a person must look.
+            _log.error("%s cannot be loaded and stays offline: %s", path, error)
+            raise KafkaStorageError(f"{path} cannot be loaded: {error}") from error
 
     def _directory_for_new(self, directory_id: Uuid) -> LogDirectory:
         """Where a new partition goes: where the metadata says, or where there is most room.
@@ -185,8 +190,9 @@ class LogDirectories:
         path = f"{directory.path}/{topic_partition}"
         try:
             return Log.create(topic_partition, path, config, self.resources, topic_id=topic_id)
+        except FileExistsError as error:
+            raise KafkaStorageError(f"{path} is there and could not be loaded") from error
         except OSError as error:
-            files.remove_tree(path)
             if not files.is_passing(error):
                 self.fail(directory, error)
             raise KafkaStorageError(f"{path} cannot be made: {error}") from error

@@ -169,14 +169,24 @@ class TimeIndex:
         if _SWAPPED:
             index.timestamps.byteswap()
             index.offsets.byteswap()
-        if sorted(index.timestamps) != index.timestamps.tolist():
-            raise CorruptIndex("its timestamps do not ascend")
+        index._check()
         return index
+
+    def _check(self) -> None:
+        """A power cut may leave zeros; an end of zeros would make records look decades old."""
+        timestamps = self.timestamps.tolist()
+        if sorted(set(timestamps)) != timestamps:
+            raise CorruptIndex("its timestamps do not ascend")
+        if timestamps and timestamps[-1] == self.offsets[-1] == 0:
+            raise CorruptIndex("it ends in empty entries")
 
 
 def last_time_entry(tail: bytes) -> tuple[int, int] | None:
-    """Timestamp and relative offset of a time index file's last entry, given its last bytes."""
-    if len(tail) < TIME_ENTRY_SIZE:
+    """Timestamp and relative offset of a time index file's last entry, given its last bytes.
+
+    None if there is none, or only a look at the whole file can tell.
+    """
+    if not any(tail) or len(tail) < TIME_ENTRY_SIZE:
         return None
     timestamp, offset = _TIME_ENTRY.unpack(tail[-TIME_ENTRY_SIZE:])
     return timestamp, offset

@@ -162,15 +162,20 @@ class Log:
         """
         resources = resources or Resources()
         files.mkdir(directory)
-        if topic_id != ZERO:
-            files.write(f"{directory}/{PARTITION_METADATA}", encode_partition_metadata(topic_id))
-        segment = Segment.create(
-            directory,
-            start_offset,
-            resources,
-            index_interval_bytes=config.index_interval_bytes,
-            index_bytes_max=config.segment_index_bytes,
-        )
+        try:
+            if topic_id != ZERO:
+                content = encode_partition_metadata(topic_id)
+                files.write(f"{directory}/{PARTITION_METADATA}", content)
+            segment = Segment.create(
+                directory,
+                start_offset,
+                resources,
+                index_interval_bytes=config.index_interval_bytes,
+                index_bytes_max=config.segment_index_bytes,
+            )
+        except OSError:
+            files.remove_tree(directory)
+            raise
         log = cls(
             topic_partition,
             directory,
@@ -576,8 +581,9 @@ class Log:
         """
         if self.flush_needed(now_ms):
             return self.plan_flush()
-        if self.recovery_point < self.segments[-1].base_offset:
-            return self.plan_flush(self.segments[-1].base_offset)
+        active_offset = self.segments[-1].base_offset
+        if self.recovery_point < active_offset or (self._unsynced and len(self.segments) > 1):
+            return self.plan_flush(active_offset)
         return None
 
     @property

@@ -1,5 +1,6 @@
 """Producer states from a log: what each batch of a segment file tells about its producer."""
 
+import logging
 from collections.abc import Iterable
 
 from headrace.errors import CorruptMessage
@@ -9,6 +10,8 @@ from headrace.storage.producer_state import EndMarker, ProducerStates
 from headrace.storage.scanning import headers_in
 from headrace.storage.segment import Segment
 
+_log = logging.getLogger(__name__)
+
 _ABORT = 0
 _COMMIT = 1
 
@@ -16,12 +19,20 @@ _COMMIT = 1
 def replay_segments(states: ProducerStates, segments: Iterable[Segment], end_offset: int) -> None:
     """Bring the states up to an offset by the batches between; segments in ascending order."""
     for segment in segments:
-        fd = segment.open().fd
-        for position, header in headers_in(fd, segment.locate(states.end_offset), segment.size):
-            if header.base_offset >= end_offset:
-                break
-            replay_batch(states, segment, position, header)
+        try:
+            _replay_segment(states, segment, end_offset)
+        except CorruptMessage as error:
+            # Such producers count as unknown: they may go on with any sequence number.
+            _log.error("Producers in %s may be forgotten: %s", segment, error)
     states.end_offset = end_offset
+
+
+def _replay_segment(states: ProducerStates, segment: Segment, end_offset: int) -> None:
+    position = segment.locate(states.end_offset)
+    for at, header in headers_in(segment.open().fd, position, segment.size):
+        if header.base_offset >= end_offset:
+            break
+        replay_batch(states, segment, at, header)
 
 
 def replay_batch(

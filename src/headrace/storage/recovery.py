@@ -62,6 +62,7 @@ def load_log(
     resources: Resources | None = None,
     *,
     clean: bool,
+    topic_id: Uuid | None = None,
     recovery_point: int = 0,
     log_start_offset: int = 0,
     high_watermark: int = 0,
@@ -93,7 +94,7 @@ def load_log(
         config,
         segments,
         resources,
-        topic_id=_topic_id(directory, content),
+        topic_id=topic_id_of(directory) if topic_id is None else topic_id,
         log_start_offset=log_start_offset,
         log_end_offset=recovered.end_offset,
         recovery_point=recovered.recovery_point,
@@ -101,6 +102,18 @@ def load_log(
         snapshots=snapshots,
         producers=recovered.producers,
     )
+
+
+def topic_id_of(directory: str) -> Uuid:
+    """The topic that a partition's directory says it belongs to; zero if it does not say."""
+    path = f"{directory}/{PARTITION_METADATA}"
+    try:
+        return decode_partition_metadata(files.read(path))
+    except FileNotFoundError:
+        return ZERO
+    except CorruptCheckpoint as error:
+        _log.error("%s cannot be read: %s", path, error)
+        return ZERO
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -269,18 +282,6 @@ def _snapshots(directory: str, content: dict[str, int], segments: list[Segment])
                 files.unlink_if_there(snapshots.path(offset))
         snapshots.offsets = [offset for offset in offsets if offset in kept]
     return snapshots
-
-
-def _topic_id(directory: str, content: dict[str, int]) -> Uuid:
-    """The topic that the directory says it belongs to; zero if it does not say."""
-    if PARTITION_METADATA not in content:
-        return ZERO
-    path = f"{directory}/{PARTITION_METADATA}"
-    try:
-        return decode_partition_metadata(files.read(path))
-    except CorruptCheckpoint as error:
-        _log.error("%s cannot be read: %s", path, error)
-        return ZERO
 
 
 def _damaged_from(directory: str, content: dict[str, int]) -> int:

@@ -83,13 +83,6 @@ class Deletions:
             paths.append(self._waiting.popleft()[1])
         return paths
 
-    def all(self) -> list[str]:
-        """Take out every path, at a stop: what is not unlinked now is unlinked at next start."""
-        paths = [path for _, path in self._waiting] + [path for path, _ in self._new]
-        self._waiting.clear()
-        self._new.clear()
-        return paths
-
 
 def unlink_all(paths: list[str]) -> None:
     """Remove files, and directories whole, that nobody reads any more. Runs in a thread."""

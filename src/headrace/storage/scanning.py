@@ -82,6 +82,7 @@ def find_offset(fd: int, position: int, end_position: int, offset: int) -> int:
 
 def find_boundary(fd: int, position: int, end_position: int, size_max: int) -> tuple[int, int]:
     """The ends of the first batch and of the last one of those that fit into a size."""
+    size_max = max(0, size_max)
     first_end = last_end = position
     chunk = b""
     chunk_position = start = position

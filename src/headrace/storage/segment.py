@@ -312,12 +312,11 @@ class Segment:
         return self._max_timestamp_offset
 
     def _load_max_timestamp(self) -> None:
-        """A sealed segment's last time index entry has it; no need to load the rest."""
-        if self._time_index is not None:
-            index = self._time_index
+        """A sealed segment's last time index entry has it; usually the rest is not needed."""
+        entry = self._last_time_entry_on_disk() if self._time_index is None else None
+        if entry is None and self.size > 0:
+            index = self.time_index
             entry = (index.timestamps[-1], index.offsets[-1]) if index.timestamps else None
-        else:
-            entry = self._last_time_entry_on_disk()
         self._max_timestamp, relative_offset = entry or (NO_TIMESTAMP, 0)
         self._max_timestamp_offset = self.base_offset + relative_offset
 
@@ -325,8 +324,7 @@ class Segment:
         try:
             return last_time_entry(files.read_tail(self.path(TIME_INDEX), TIME_ENTRY_SIZE))
         except FileNotFoundError:
-            index = self.time_index
-            return (index.timestamps[-1], index.offsets[-1]) if index.timestamps else None
+            return None
 
     def largest_timestamp(self) -> int:
         """The age of the segment for retention: its latest record, or when its file was written."""
@@ -378,6 +376,7 @@ class Segment:
         except (FileNotFoundError, CorruptIndex) as error:
             _log.warning("Building the indexes of %s anew: %s", self.path(LOG), error)
             self.rebuild_indexes(headers_in(self.open().fd, 0, self.size))
+            self.seal()
         self._count_indexes()
 
     def _count_indexes(self) -> None:

@@ -304,3 +304,19 @@ def test_names_that_are_too_long_are_cut_when_set_aside(paths: list[str]) -> Non
 )
 def test_names_of_partition_directories(name: str, expected: tuple[str, int] | None) -> None:
     assert parse_directory_name(name) == expected
+
+
+def test_files_that_cannot_be_loaded_are_left_alone(paths: list[str]) -> None:
+    """Nothing is guessed, and above all nothing is begun anew over what a person may rescue."""
+    node = opened(paths[:1])
+    append(log_of(node))
+    append(log_of(node, 1))
+    node.close()
+    damaged = Path(paths[0]) / "orders-0" / "00000000000000000000.log.swap"
+    damaged.write_bytes(b"no batch")
+    node = opened(paths[:1])
+    for _ in range(2):
+        with pytest.raises(KafkaStorageError):
+            log_of(node)
+    assert damaged.exists()
+    append(log_of(node, 1))

@@ -258,3 +258,22 @@ def test_a_damaged_transaction_index_makes_a_log_be_recovered(log: Log) -> None:
     again.advance_high_watermark(6)
     assert again.aborted_transactions(0, 6) == []
     assert len(values_of(again)) == 6
+
+
+def test_an_old_damaged_batch_costs_producers_and_no_records(log: Log) -> None:
+    """Before the recovery point nothing is cut; producers that cannot be read are forgotten."""
+    for path in Path(log.directory).glob("*.snapshot"):
+        path.unlink()
+    path_of(log, 0, ".log").write_bytes(bytes(log.segments[0].size))
+    again = reopened(log, recovery_point=4)
+    assert again.log_end_offset == 6
+    assert append(again, producer_id=7, producer_epoch=0, base_sequence=9).base_offset == 6
+
+
+def test_a_time_index_of_zeros_does_not_make_records_old(log: Log) -> None:
+    """A power cut may leave zeros in a file, and retention would delete what looks so old."""
+    log.close()
+    size = path_of(log, 0, ".timeindex").stat().st_size
+    path_of(log, 0, ".timeindex").write_bytes(bytes(size))
+    again = load_log(PARTITION, log.directory, log.config, clean=False, recovery_point=6)
+    assert again.segments[0].largest_timestamp() == NOW + 1
