@@ -116,6 +116,13 @@ def test_bad_batches_get_kafkas_error(batch: bytearray, error: type[KafkaError])
         check(batch)
 
 
+def test_a_batch_holds_at_least_one_record() -> None:
+    """LOG-14."""
+    check(produced(count=1))
+    with pytest.raises(InvalidRecord):
+        check(with_header(produced(count=1), count=0, last_offset_delta=-1))
+
+
 @pytest.mark.parametrize(
     "batch",
     [
