@@ -1,8 +1,18 @@
-"""Set-up that all tests share: how long hypothesis searches."""
+"""Set-up that all tests share: how long hypothesis searches, and logs of nodes that failed."""
 
 import os
+from collections.abc import Generator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.kafka_release import KafkaMissing, KafkaRelease, find_kafka
+
+if TYPE_CHECKING:
+    from tests.nodes import Node
+
+NODES: pytest.StashKey[list["Node"]] = pytest.StashKey()
 
 # The shared machines of continuous integration are slow at times, so no example has a deadline.
 settings.register_profile(
@@ -10,3 +20,28 @@ settings.register_profile(
 )
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def kafka_release() -> KafkaRelease:
+    """Apache Kafka, or a skip that says what is missing."""
+    try:
+        return find_kafka()
+    except KafkaMissing as error:
+        pytest.skip(str(error))
+
+
+def watch(request: pytest.FixtureRequest, node: "Node") -> None:
+    """Show this node's log when the test fails."""
+    request.node.stash.setdefault(NODES, []).append(node)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.failed:
+        for node in item.stash.get(NODES, []):
+            report.sections.append((f"log of {node.directory.name}", node.log[-8000:]))
+    return report

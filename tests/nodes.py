@@ -65,7 +65,7 @@ class Flavour(Protocol):
 
     name: str
 
-    def command(self, directory: Path, port: int, settings: Mapping[str, str]) -> list[str]: ...
+    def command(self, node: "Node") -> list[str]: ...
 
     def is_ready(self, log: str) -> bool: ...
 
@@ -75,11 +75,10 @@ class Headrace:
 
     name = "headrace"
 
-    def command(self, directory: Path, port: int, settings: Mapping[str, str]) -> list[str]:
+    def command(self, node: "Node") -> list[str]:
         program = str(Path(sys.executable).with_name("headrace"))
-        options = [f"--set={name}={value}" for name, value in settings.items()]
-        data = str(directory / "data")
-        return [program, "up", "--data", data, "--listen", f"{HOST}:{port}", *options]
+        options = [f"--set={name}={value}" for name, value in node.settings.items()]
+        return [program, "up", "--data", str(node.data), "--listen", node.address, *options]
 
     def is_ready(self, log: str) -> bool:
         return "Headrace is ready on " in log
@@ -90,30 +89,29 @@ class Kafka:
 
     name = "kafka"
 
-    def command(self, directory: Path, port: int, settings: Mapping[str, str]) -> list[str]:
-        properties = directory / "server.properties"
-        if not properties.exists():
-            controller_port = free_port()
-            values = {**self.defaults(directory, port, controller_port), **settings}
-            write_properties(properties, values)
+    def command(self, node: "Node") -> list[str]:
+        """Write the configuration, and format the directories unless a node has lived there."""
+        values = {**self.defaults(node), **node.settings}
+        properties = node.directory / "server.properties"
+        properties.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+        if not Path(values["log.dirs"].split(",")[0], "meta.properties").exists():
             cluster = find_kafka().run("kafka-storage", "random-uuid").strip()
-            format_log = find_kafka().run(
-                "kafka-storage", "format", "--standalone", "-t", cluster, "-c", str(properties)
-            )
-            (directory / "format.log").write_text(format_log)
-        logging = directory / "log4j2.properties"
+            options = ("--standalone", "-t", cluster, "-c", str(properties))
+            find_kafka().run("kafka-storage", "format", *options)
+        logging = node.directory / "log4j2.properties"
         logging.write_text(KAFKA_LOGGING)
         flags = ("-Xmx512M", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={logging}")
         return find_kafka().command("kafka-server-start", str(properties), flags=flags)
 
-    def defaults(self, directory: Path, port: int, controller_port: int) -> dict[str, str]:
+    def defaults(self, node: "Node") -> dict[str, str]:
+        controller = f"{HOST}:{node.controller_port}"
         return {
             "process.roles": "broker,controller",
             "node.id": "1",
-            "controller.quorum.bootstrap.servers": f"{HOST}:{controller_port}",
-            "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+            "controller.quorum.bootstrap.servers": controller,
+            "listeners": f"PLAINTEXT://{node.address},CONTROLLER://{controller}",
             "controller.listener.names": "CONTROLLER",
-            "log.dirs": str(directory / "data"),
+            "log.dirs": str(node.data),
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",
@@ -122,10 +120,6 @@ class Kafka:
 
     def is_ready(self, log: str) -> bool:
         return "Kafka Server started" in log
-
-
-def write_properties(path: Path, values: Mapping[str, str]) -> None:
-    path.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
 
 
 def flavour_under_test() -> Flavour:
@@ -140,7 +134,8 @@ class Node:
         self.directory = directory
         self.settings = dict(settings)
         self.port = free_port()
-        self.log_path = directory / "node.log"
+        self.controller_port = free_port()
+        self.log_path = directory / f"{flavour.name}.log"
         self.process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -168,7 +163,7 @@ class Node:
 
     def start(self) -> None:
         """Run the broker and wait until it says that it is ready."""
-        command = self.flavour.command(self.directory, self.port, self.settings)
+        command = self.flavour.command(self)
         seen = len(self.log)
         with self.log_path.open("ab") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)

@@ -1,16 +1,14 @@
 """Fixtures: one node that most tests share, and nodes of their own for those that break things."""
 
 import itertools
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.clients import create_topic
-from tests.kafka_release import KafkaMissing, KafkaRelease, find_kafka
+from tests.conftest import watch
 from tests.nodes import Flavour, Node, flavour_under_test
-
-NODES: pytest.StashKey[list[Node]] = pytest.StashKey()
 
 # Background work comes soon, so that tests of retention and compaction are short.
 SOON = {
@@ -75,32 +73,8 @@ def start_node(
             node.kill()
 
 
-@pytest.fixture(scope="session")
-def kafka_release() -> KafkaRelease:
-    try:
-        return find_kafka()
-    except KafkaMissing as error:
-        pytest.skip(str(error))
-
-
 @pytest.fixture
 def only_headrace(flavour: Flavour) -> None:
     """For promises that go beyond Kafka's."""
     if flavour.name != "headrace":
         pytest.skip("Kafka promises less here")
-
-
-def watch(request: pytest.FixtureRequest, node: Node) -> None:
-    """Show this node's log when the test fails."""
-    request.node.stash.setdefault(NODES, []).append(node)
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(
-    item: pytest.Item, call: pytest.CallInfo[None]
-) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    if report.failed:
-        for node in item.stash.get(NODES, []):
-            report.sections.append((f"log of {node.directory.name}", node.log[-8000:]))
-    return report
