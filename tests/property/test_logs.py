@@ -16,7 +16,9 @@ SIZES = st.lists(st.integers(0, 300), min_size=1, max_size=5)
 APPENDS = st.tuples(st.just("append"), SIZES, st.integers(-50, 50))
 CUTS = st.tuples(st.sampled_from(("delete records", "truncate")), st.just([0]), st.integers(0, 100))
 STEPS = st.tuples(
-    st.sampled_from(("roll", "flush", "stop", "crash", "evict")), st.just([0]), st.just(0)
+    st.sampled_from(("roll", "flush", "stop", "crash", "evict", "consume")),
+    st.just([0]),
+    st.just(0),
 )
 SCRIPTS = st.lists(
     st.one_of(APPENDS, APPENDS, APPENDS, APPENDS, STEPS, CUTS), min_size=1, max_size=40
@@ -116,6 +118,8 @@ def carry_out(log: Log, model: Model, step: str, sizes: list[int], number: int) 
             for segment in log.segments:
                 segment.let_go_of_file()
                 segment.let_go_of_indexes()
+        case "consume":
+            assert all_records(log) == model.kept
         case "delete records":
             log.delete_records_before(model.delete_before(number))
         case "truncate":

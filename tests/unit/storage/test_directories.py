@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -171,6 +172,17 @@ def test_the_marker_is_written_after_everything_else(paths: list[str]) -> None:
     with failing("fsync"):
         node.close()
     assert ".kafka_cleanshutdown" not in names_in(paths[0])
+
+
+def test_a_stop_syncs_what_was_appended(paths: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    node = opened(paths[:1])
+    log = log_of(node)
+    append(log)
+    synced: set[int] = set()
+    monkeypatch.setattr(files, "fsync", lambda fd: synced.add(os.fstat(fd).st_ino))
+    node.close()
+    for name in ("00000000000000000000.log", "partition.metadata", "."):
+        assert (Path(log.directory) / name).stat().st_ino in synced
 
 
 def test_a_stop_writes_the_checkpoints(paths: list[str]) -> None:

@@ -496,6 +496,24 @@ def test_truncating_takes_back_offsets_epochs_and_producers(tmp_path: Path) -> N
     assert append(log, producer_id=7, producer_epoch=0, base_sequence=3).base_offset == 3
 
 
+def test_truncating_forgets_the_snapshot_of_a_stop(log: Log) -> None:
+    for sequence in range(3):
+        append(log, producer_id=7, producer_epoch=0, base_sequence=sequence)
+    log = reopened(log, clean=True)
+    log.truncate_to(2)
+    assert log.producers.entries[7].last_sequence == 1
+
+
+def test_truncating_forgets_where_readers_stopped(log: Log) -> None:
+    append(log, b"x" * 100)
+    append(log, b"x" * 100)
+    assert log.read(2, EVERYTHING, 2).size == 0
+    log.truncate_to(1)
+    append(log, b"short")
+    append(log, b"short")
+    assert records_in(log.read(2, EVERYTHING, 3).read())[0].offset == 2
+
+
 def test_truncating_below_the_first_segment_starts_anew_there(log: Log) -> None:
     append(log)
     append(log)

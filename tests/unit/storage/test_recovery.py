@@ -9,6 +9,7 @@ from headrace.storage.checkpoints import PARTITION_METADATA
 from headrace.storage.log import Log
 from headrace.storage.recovery import load_log
 from headrace.storage.segment import Segment
+from tests.faults import killed_after
 from tests.logs import (
     EVERYTHING,
     NOW,
@@ -234,6 +235,27 @@ def test_a_swap_that_had_begun_is_finished(log: Log) -> None:
     assert not any(name.endswith((".swap", ".deleted")) for name in names_in(log))
 
 
+@pytest.mark.parametrize("changes", range(0, 40, 1))
+def test_a_death_during_a_swap_leaves_the_old_segments_or_the_new(log: Log, changes: int) -> None:
+    """Two new segments for the first four of seven; each keeps its last record."""
+    for number in range(6, 13):
+        append(log, b"%d" % number * 100, timestamps=NOW + number)
+    old = log.segments[:4]
+    new = []
+    for base_offset, kept_offset in ((0, 3), (4, 7)):
+        kept = log.read(kept_offset, 1, EVERYTHING).read()
+        segment = Segment.create(log.directory, base_offset, log.resources, suffix=".cleaned")
+        segment.note_batch(segment.write(kept), len(kept), kept_offset, NOW)
+        segment.sync()
+        new.append(segment)
+    with killed_after(changes):
+        log.replace_segments(old, new)
+    after = offsets_after_start(log)
+    assert after in ([*range(13)], [3, 7, *range(8, 13)])
+    assert not any(name.endswith((".swap", ".cleaned")) for name in names_in(log))
+    assert changes < 39 or after[0] == 3, "the swap takes fewer changes"
+
+
 def test_deleted_files_go_and_snapshots_of_the_metadata_log_stay(log: Log) -> None:
     path_of(log, 0, ".log.deleted").touch()
     snapshot = Path(log.directory) / "00000000000000000005-0000000001.checkpoint.deleted"
@@ -248,7 +270,8 @@ def test_deleted_files_go_and_snapshots_of_the_metadata_log_stay(log: Log) -> No
 
 def test_a_clean_stop_is_trusted_only_where_its_marks_agree(log: Log) -> None:
     log.close()
-    assert offsets_after_start(log, clean=True, recovery_point=4) == [0, 1, 2, 3, 4, 5]
+    assert path_of(log, 6, ".snapshot").exists()
+    assert offsets_after_start(log, clean=True, recovery_point=5) == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_damaged_transaction_index_makes_a_log_be_recovered(log: Log) -> None:
