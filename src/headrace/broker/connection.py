@@ -94,7 +94,8 @@ class Connection:
         "closed",
         "fd",
         "host",
-        "last_active",
+        "idle_sweeps",
+        "is_active",
         "listener",
         "on_abandoned",
         "port",
@@ -130,7 +131,8 @@ class Connection:
         self.on_abandoned: Callable[[], None] | None = None
         self.produce_prefix_size = 0  # How much of its last Produce request was not records.
         self.closed = False
-        self.last_active = loop.time()
+        self.is_active = True  # A request was completed since the last sweep.
+        self.idle_sweeps = 0
         self.stashed_ns = 0  # When frames began to wait for a request before them, else 0.
         self._stash = b""
         self._frame: bytearray | None = None
@@ -182,7 +184,7 @@ class Connection:
             if frame_end > end or size < 0:
                 self._check_size(size, data, position)
                 break
-            self.last_active = self._loop.time()
+            self.is_active = True
             dispatch(self, data, position + 4, frame_end)
             position = frame_end
             if self._waiting or self.closed:
@@ -262,7 +264,7 @@ class Connection:
             return
         self._waiting = False
         self.on_abandoned = None
-        self.last_active = self._loop.time()
+        self.is_active = True
         self._out.extend(parts)
         try:
             if not self._out or self._flush():
@@ -320,7 +322,7 @@ class Connection:
                 return
             self._writing = False
             self._loop.remove_writer(self.fd)
-            self.last_active = self._loop.time()
+            self.is_active = True
             self._resume()
         except (HostileFrame, OSError) as reason:
             self._give_up(reason)

@@ -8,12 +8,13 @@ request at all end their connection and nothing else.
 import asyncio
 import logging
 import struct
+from collections.abc import Callable
 from struct import Struct
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.api.records.fetch import fetch
-from headrace.broker.api.records.produce import produce
+from headrace.broker.api.records.produce import produce, produce_again
 from headrace.broker.api.registry import APIS, Call, Entry
 from headrace.broker.connection import Connection, HostileFrame
 from headrace.errors import KafkaError, UnknownServerError
@@ -29,7 +30,17 @@ log = logging.getLogger(__name__)
 
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id.
 _REQUEST_BYTES_MAX = 16 << 20
+_PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
+
+
+class RawEntry(NamedTuple):
+    """An API whose handler reads the frame and answers the connection by itself."""
+
+    key: int
+    flexible_from: int
+    versions: range
+    handler: Callable[["Broker", Connection, memoryview, int, int, int], None]
 
 
 class Dispatcher:
@@ -39,35 +50,60 @@ class Dispatcher:
         self._broker = broker
         self._tasks: set[asyncio.Task[None]] = set()
         self._raw = {
-            int(ApiKey.PRODUCE): (produce, hot_produce.FLEXIBLE_FROM, APIS[ApiKey.PRODUCE]),
-            int(ApiKey.FETCH): (fetch, hot_fetch.FLEXIBLE_FROM, APIS[ApiKey.FETCH]),
+            raw.key: raw
+            for raw in (
+                RawEntry(_PRODUCE, hot_produce.FLEXIBLE_FROM, APIS[_PRODUCE].versions, produce),
+                RawEntry(_FETCH, hot_fetch.FLEXIBLE_FROM, APIS[_FETCH].versions, fetch),
+            )
         }
 
     def __call__(self, connection: Connection, data: memoryview, position: int, end: int) -> None:
         began = perf_counter_ns()
-        frame = data[:end]
+        frame = data[position:end]
         try:
-            key, version, correlation_id, client_size = _HEADER.unpack_from(frame, position)
+            key, version, correlation_id, client_size = _HEADER.unpack_from(frame)
+            if key == _PRODUCE and produce_again(
+                self._broker, connection, frame, version, correlation_id
+            ):
+                self._count(connection, key, version, began)
+                return
             raw = self._raw.get(key)
             if raw is None:
-                _check_size(end - position, key)
-                self._serve(connection, frame, position, began)
+                self._serve(connection, frame, began)
                 return
-            handler, flexible_from, entry = raw
-            if version not in entry.versions:
-                raise _unsupported(key, version)
-            body = position + 10 + (client_size if client_size > 0 else 0)
-            if version >= flexible_from:
-                body = _skip_tags(frame, body)
-            handler(self._broker, connection, frame, body, version, correlation_id)
+            self._serve_raw(raw, connection, frame, version, correlation_id, client_size)
         except (struct.error, IndexError, DecodeError) as error:
             raise HostileFrame(f"its request cannot be read: {error}") from error
+        except (HostileFrame, OSError):
+            raise
+        except Exception:
+            log.exception("a request of %s failed; its connection is closed", connection.host)
+            connection.close()
+            return
         if not connection.is_waiting:
             self._count(connection, key, version, began)
 
-    def _serve(self, connection: Connection, frame: memoryview, position: int, began: int) -> None:
-        header, body = read_request_header(frame, position)
+    def _serve_raw(
+        self,
+        raw: RawEntry,
+        connection: Connection,
+        frame: memoryview,
+        version: int,
+        correlation_id: int,
+        client_size: int,
+    ) -> None:
+        """Serve a request whose handler reads the frame itself."""
+        if version not in raw.versions:
+            raise _unsupported(raw.key, version)
+        body = _HEADER.size + max(client_size, 0)
+        if version >= raw.flexible_from:
+            body = hot_produce.skip_tags(frame, body)
+        raw.handler(self._broker, connection, frame, body, version, correlation_id)
+
+    def _serve(self, connection: Connection, frame: memoryview, began: int) -> None:
+        header, body = read_request_header(frame)
         key, version = header.api_key, header.api_version
+        _check_size(len(frame), key)
         entry = APIS.get(key)
         if entry is None or version not in entry.versions:
             if key != _API_VERSIONS:
@@ -159,9 +195,3 @@ def _unsupported(key: int, version: int) -> HostileFrame:
     known = key in ApiKey._value2member_map_
     name = ApiKey(key).name if known else f"API {key}"
     return HostileFrame(f"{name} v{version} is not served here")
-
-
-def _skip_tags(frame: memoryview, position: int) -> int:
-    if not frame[position]:
-        return position + 1
-    return hot_produce.skip_tags(frame, position)

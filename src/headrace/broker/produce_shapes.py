@@ -18,6 +18,9 @@ from headrace.protocol.hot_produce import FLEXIBLE_FROM, TOPIC_IDS_FROM, Produce
 if TYPE_CHECKING:
     from headrace.broker.partitions import Partition
 
+PREFIX_START = 8
+"""A frame begins with API key, version and correlation id; only what follows them repeats."""
+
 _SHAPES_MAX = 4096
 _NEVER = (1 << 63) - 1
 _ZSTD_FROM = 7  # Before, a batch's codec must be looked at.
@@ -96,12 +99,11 @@ class ProduceShapes:
     def learn(
         self,
         frame: memoryview,
-        position: int,
         version: int,
         request: ProduceView,
         partition: "Partition",
     ) -> int:
-        """Remember a request that went well; returns the size of its prefix, 0 if it has none."""
+        """Remember a request that went well; returns where its records begin, 0 if unusual."""
         if not _is_usual(request, version, partition):
             return 0
         key, ((_, records),) = request.topics[0]
@@ -113,8 +115,8 @@ class ProduceShapes:
             return 0
         if len(self.known) >= _SHAPES_MAX:
             self.known.clear()
-        self.known[version, bytes(frame[position:prefix_end])] = shape
-        return prefix_end - position
+        self.known[version, bytes(frame[PREFIX_START:prefix_end])] = shape
+        return prefix_end
 
 
 def _is_usual(request: ProduceView, version: int, partition: "Partition") -> bool:

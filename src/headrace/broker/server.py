@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 
 _ACCEPTS_PER_TURN = 64
 _BACKLOG = 1024
+_SWEEPS_UNTIL_IDLE = 4
 _OUT_OF_DESCRIPTORS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _ACCEPT_PAUSE_S = 0.2
 
@@ -160,18 +161,28 @@ class Server:
 
     def _plan_sweep(self) -> None:
         if self._limits.connections_max_idle_ms > 0:
-            interval = min(60.0, max(0.1, self._limits.connections_max_idle_ms / 4000))
-            self._sweep = self._loop.call_later(interval, self._close_idle)
+            interval_s = self._limits.connections_max_idle_ms / 1000 / _SWEEPS_UNTIL_IDLE
+            self._sweep = self._loop.call_later(interval_s, self._close_idle)
 
     def _close_idle(self) -> None:
-        """Close who has completed no request for long; a frame that trickles in is no activity."""
-        oldest = self._loop.time() - self._limits.connections_max_idle_ms / 1000
-        for connection in idle(self.connections, oldest):
+        for connection in swept(self.connections):
             log.info("closed the idle connection of %s", connection.host)
             connection.close()
         self._plan_sweep()
 
 
-def idle(connections: Iterable[Connection], oldest: float) -> list[Connection]:
-    """The connections without a request since `oldest` and with none under way."""
-    return [c for c in connections if c.last_active < oldest and not c.is_waiting]
+def swept(connections: Iterable[Connection]) -> list[Connection]:
+    """The connections that have completed no request for so many sweeps, with none under way.
+
+    A frame that trickles in is no activity: who sends a byte a minute is idle.
+    """
+    idle = []
+    for connection in connections:
+        if connection.is_active or connection.is_waiting:
+            connection.is_active = False
+            connection.idle_sweeps = 0
+            continue
+        connection.idle_sweeps += 1
+        if connection.idle_sweeps >= _SWEEPS_UNTIL_IDLE:
+            idle.append(connection)
+    return idle

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.broker.partitions import Partition
-from headrace.broker.produce_shapes import ProduceShape, ProduceShapes
+from headrace.broker.produce_shapes import PREFIX_START, ProduceShape, ProduceShapes
 from headrace.protocol.codec import encode
 from headrace.protocol.hot_produce import (
     TOPIC_IDS_FROM,
@@ -39,17 +39,17 @@ def frame_of(version: int, size: int, *, count: int = 1, **fields: Any) -> memor
     else:
         topic.name = NAME.decode()
     fields = {"acks": 1, "timeout_ms": 1000, "topic_data": [topic], **fields}
-    return memoryview(b"head" + encode(ProduceRequest(**fields), version))
+    return memoryview(b"eight by" + encode(ProduceRequest(**fields), version))
 
 
 def learned(shapes: ProduceShapes, frame: memoryview, version: int) -> int:
-    return shapes.learn(frame, 4, version, read_produce(frame, 4, version), hosted())
+    return shapes.learn(frame, version, read_produce(frame, 8, version), hosted())
 
 
 def recognised(
     shapes: ProduceShapes, frame: memoryview, version: int, prefix_size: int
 ) -> ProduceShape | None:
-    return shapes.known.get((version, bytes(frame[4 : 4 + prefix_size])))
+    return shapes.known.get((version, bytes(frame[PREFIX_START:prefix_size])))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -60,7 +60,7 @@ def test_records_of_any_size_are_found_behind_a_known_prefix(version: int, size:
     frame = frame_of(version, size)
     shape = recognised(shapes, frame, version, prefix_size)
     assert shape is not None
-    records = shape.records(frame, 4 + prefix_size)
+    records = shape.records(frame, prefix_size)
     assert records is not None
     assert bytes(records) == b"r" * size
 
@@ -89,7 +89,7 @@ def test_two_partitions_or_other_acks_are_not_mistaken_for_it(version: int) -> N
         assert recognised(shapes, other, version, prefix_size) is None
     several = frame_of(version, 100, count=2)
     shape = recognised(shapes, several, version, prefix_size)
-    assert shape is None or shape.records(several, 4 + prefix_size) is None
+    assert shape is None or shape.records(several, prefix_size) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -99,13 +99,13 @@ def test_a_frame_with_anything_behind_the_records_takes_the_long_way(version: in
     longer = memoryview(bytes(frame_of(version, 100)) + b"\0")
     shape = recognised(shapes, longer, version, prefix_size)
     assert shape is not None
-    assert shape.records(longer, 4 + prefix_size) is None
+    assert shape.records(longer, prefix_size) is None
 
 
 def test_topics_that_sync_each_batch_take_the_long_way() -> None:
     shapes, frame = ProduceShapes(), frame_of(7, 100)
     synced = hosted(flush_messages=1)
-    assert shapes.learn(frame, 4, 7, read_produce(frame, 4, 7), synced) == 0
+    assert shapes.learn(frame, 7, read_produce(frame, 8, 7), synced) == 0
     assert not shapes.known
 
 

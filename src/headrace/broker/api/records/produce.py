@@ -8,6 +8,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
 from headrace.broker.api.registry import api
+from headrace.broker.produce_shapes import PREFIX_START
 from headrace.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
@@ -51,8 +52,6 @@ def produce(
     version: int,
     correlation_id: int,
 ) -> None:
-    if _produce_again(broker, connection, frame, position, version, correlation_id):
-        return
     request = read_produce(frame, position, version)
     done: Done = []
     failures: Failures = {}
@@ -87,7 +86,7 @@ def produce(
     if not unflushed:
         connection.answer(answer)
         if not failures:
-            _learn(broker, connection, frame, position, version, request)
+            _learn(broker, connection, frame, version, request)
         return
 
     began = perf_counter_ns()
@@ -105,20 +104,19 @@ def produce(
     broker.flusher.flush(unflushed, finish)
 
 
-def _produce_again(
+def produce_again(
     broker: "Broker",
     connection: "Connection",
     frame: memoryview,
-    position: int,
     version: int,
     correlation_id: int,
 ) -> bool:
     """Serve a request of a known shape; false, with nothing done, if it needs the long way."""
-    prefix_end = position + connection.produce_prefix_size
-    shape = broker.produce_shapes.known.get((version, bytes(frame[position:prefix_end])))
+    prefix_size = connection.produce_prefix_size
+    shape = broker.produce_shapes.known.get((version, bytes(frame[PREFIX_START:prefix_size])))
     if shape is None:
         return False
-    records = shape.records(frame, prefix_end)
+    records = shape.records(frame, prefix_size)
     if records is None:
         return False
     partition = shape.partition
@@ -145,7 +143,6 @@ def _learn(
     broker: "Broker",
     connection: "Connection",
     frame: memoryview,
-    position: int,
     version: int,
     request: ProduceView,
 ) -> None:
@@ -156,7 +153,7 @@ def _learn(
         broker.partitions.by_id if version >= TOPIC_IDS_FROM else broker.partitions.by_wire_name
     )
     connection.produce_prefix_size = broker.produce_shapes.learn(
-        frame, position, version, request, hosted[key].find(index)
+        frame, version, request, hosted[key].find(index)
     )
 
 
@@ -241,7 +238,7 @@ def _with_failures(
         if version >= TOPIC_IDS_FROM:
             topic.topic_id = key
         else:
-            topic.name = key.decode()
+            topic.name = key.decode(errors="replace")
         for index, _ in record_sets:
             error = failures.get((key, index))
             if error is None:
