@@ -234,6 +234,19 @@ def test_a_transaction_can_end_in_a_later_segment(tmp_path: Path) -> None:
     assert [one.first_offset for one in log.aborted_transactions(0, 1)] == [0]
 
 
+def test_an_abort_is_listed_once_however_often_the_log_is_read_again(tmp_path: Path) -> None:
+    log = new_log(tmp_path, segment_bytes=300)
+    in_transaction(log, 0)
+    end(log, ABORT)
+    for _ in range(6):
+        append(log, b"x" * 50)
+    log.flush()
+    for path in Path(log.directory).glob("*.snapshot"):
+        path.unlink()
+    log = reopened(log, recovery_point=log.recovery_point)
+    assert len(log.aborted_transactions(0, 8)) == 1
+
+
 def test_a_producer_in_a_transaction_may_not_write_outside_of_it(log: Log) -> None:
     in_transaction(log, 0)
     with pytest.raises(InvalidTxnState):
