@@ -47,7 +47,7 @@ ADVERTISED = {
 
 
 def structures() -> list[AnyStructure]:
-    modules: set[ModuleType] = {sys.modules[one.__module__] for one in REQUESTS}
+    modules: list[ModuleType] = [sys.modules[one.__module__] for one in REQUESTS]
     return [
         one
         for module in [*modules, metadata, control]
