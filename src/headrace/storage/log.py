@@ -40,7 +40,7 @@ from headrace.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from headrace.storage.segments import discard, segment_index, swap
 from headrace.storage.timestamps import TimestampOffset, find_latest, find_timestamp
 from headrace.storage.topic_partition import TopicPartition
-from headrace.storage.validation import check_batches, check_replicated
+from headrace.storage.validation import check_batches, check_replicated, takes_usual_batches
 
 _log = logging.getLogger(__name__)
 
@@ -83,10 +83,8 @@ class Log:
         "_config",
         "_leader_epochs",
         "_producers",
-        "_roll_clock",
         "_snapshots",
         "_unsynced",
-        "_writable",
         "directory",
         "failure",
         "high_watermark",
@@ -97,9 +95,12 @@ class Log:
         "on_failure",
         "recovery_point",
         "resources",
+        "roll_clock",
         "segments",
+        "takes_usual_batches",
         "topic_id",
         "topic_partition",
+        "writable",
     )
 
     def __init__(
@@ -132,8 +133,9 @@ class Log:
         self.latest_epoch = _UNKNOWN_EPOCH
         self.failure: str | None = None
         self._config = config
-        self._writable: Segment | None = None
-        self._roll_clock = RollClock()
+        self.takes_usual_batches = takes_usual_batches(config)
+        self.writable: Segment | None = None
+        self.roll_clock = RollClock()
         self._leader_epochs: LeaderEpochs | None = None
         self._producers = producers
         if producers is not None:
@@ -188,7 +190,7 @@ class Log:
             recovery_point=start_offset,
             high_watermark=start_offset,
         )
-        log._writable = segment
+        log.writable = segment
         log._producers = ProducerStates(start_offset)
         log._leader_epochs = LeaderEpochs(f"{directory}/{LEADER_EPOCHS}")
         log._note_unsynced(dirname(directory), directory, f"{directory}/{PARTITION_METADATA}")
@@ -225,12 +227,12 @@ class Log:
                 self._check_coordinator(records, header)
             elif (duplicate := producers.check(header)) is not None:
                 return self._answer_duplicate(duplicate)
-        segment = self._writable or self._warm(now_ms)
+        segment = self.writable or self._warm(now_ms)
         size = header.size
         max_timestamp = header.max_timestamp
         if (
             segment.size + size > self._config.segment_bytes
-            or max_timestamp > self._roll_clock.deadline
+            or max_timestamp > self.roll_clock.deadline
             or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
             or segment.indexes_are_full
         ):
@@ -241,11 +243,11 @@ class Log:
         try:
             position = segment.write(records)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
         segment.note_batch(position, size, last_offset, max_timestamp)
         self.log_end_offset = last_offset + 1
         if position == 0:
-            self._roll_clock.start(max_timestamp, now_ms, self._config)
+            self.roll_clock.start(max_timestamp, now_ms, self._config)
         if producers is not None:
             if header.attributes & CONTROL:
                 self._note_marker(records, header, base_offset, segment)
@@ -267,7 +269,7 @@ class Log:
             return
         # Before the write: what loads the producers now must not meet these batches already.
         producers = self._producers or self.producers
-        segment = self._writable or self._warm(now_ms)
+        segment = self.writable or self._warm(now_ms)
         max_timestamp = max(header.max_timestamp for header in headers)
         segment = self._roll_if_due(
             segment, len(records), max_timestamp, headers[-1].last_offset, now_ms
@@ -275,9 +277,9 @@ class Log:
         try:
             position = segment.write(records)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
         if position == 0:
-            self._roll_clock.start(headers[0].max_timestamp, now_ms, self._config)
+            self.roll_clock.start(headers[0].max_timestamp, now_ms, self._config)
         start = 0
         for header in headers:
             segment.note_batch(
@@ -329,7 +331,7 @@ class Log:
         try:
             self.leader_epochs.assign(leader_epoch, start_offset)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
         self._note_unsynced(f"{self.directory}/{LEADER_EPOCHS}")
         self.latest_epoch = leader_epoch
 
@@ -339,11 +341,11 @@ class Log:
         try:
             segment.warm()
             if segment.size:
-                self._roll_clock.start(segment.first_timestamp(), now_ms, self._config)
+                self.roll_clock.start(segment.first_timestamp(), now_ms, self._config)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
         self.latest_epoch = self.leader_epochs.latest_epoch
-        self._writable = segment
+        self.writable = segment
         return segment
 
     # Rolling
@@ -358,7 +360,7 @@ class Log:
                 f"which may have {config.segment_bytes} (segment.bytes)"
             )
         if (
-            (segment.size > 0 and self._roll_clock.is_over(max_timestamp, now_ms, config))
+            (segment.size > 0 and self.roll_clock.is_over(max_timestamp, now_ms, config))
             or segment.size + size > config.segment_bytes
             or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
             or segment.indexes_are_full
@@ -380,7 +382,7 @@ class Log:
             self.take_snapshot()
             active = self._create_segment(self.log_end_offset)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
         self.segments.append(active)
         self._note_unsynced(self.directory, *sealed.index_paths())
         self._activate(active)
@@ -396,8 +398,8 @@ class Log:
         )
 
     def _activate(self, segment: Segment) -> None:
-        self._writable = segment
-        self._roll_clock.stop()
+        self.writable = segment
+        self.roll_clock.stop()
 
     def take_snapshot(self) -> None:
         """Write down the producers as of the end of the log, unless that was done already."""
@@ -445,7 +447,7 @@ class Log:
                 segment.remember(log_end_offset, end_position)
             return LogSlice(segment.open(), position, end_position - position)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
 
     def _read_sealed(
         self, offset: int, size_max: int, end_offset: int, at_least_one: bool
@@ -483,14 +485,14 @@ class Log:
         try:
             return find_timestamp(self.segments, self.log_start_offset, timestamp)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
 
     def max_timestamp(self) -> TimestampOffset | None:
         """The latest record, the first of them if there are several."""
         try:
             return find_latest(self.segments)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
 
     def earliest(self) -> TimestampOffset:
         """Where the log starts, and the epoch of what is there."""
@@ -503,7 +505,8 @@ class Log:
     def advance_high_watermark(self, offset: int) -> None:
         """Records below this offset are committed; it never goes back but by truncation."""
         if offset > self.high_watermark:
-            self.high_watermark = min(offset, self.log_end_offset)
+            end_offset = self.log_end_offset
+            self.high_watermark = offset if offset < end_offset else end_offset
             if self._producers is not None and not self._producers.is_stable:
                 self._producers.on_high_watermark(self.high_watermark)
 
@@ -547,8 +550,9 @@ class Log:
     @config.setter
     def config(self, config: LogConfig) -> None:
         """New settings count from the next append on; they change no segment that is sealed."""
-        self._roll_clock.move(config.roll_ms - self._config.roll_ms)
+        self.roll_clock.move(config.roll_ms - self._config.roll_ms)
         self._config = config
+        self.takes_usual_batches = takes_usual_batches(config)
         self.segments[-1].index_interval_bytes = config.index_interval_bytes
 
     @property
@@ -615,7 +619,7 @@ class Log:
             plan = self.plan_flush()
             plan.run()
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
         self.flushed(plan, self.last_flush_ms)
 
     # Forgetting
@@ -670,7 +674,7 @@ class Log:
                     segment.base_offset, self.resources.deletions, delay_ms
                 )
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
         self._note_unsynced(self.directory)
 
     def truncate_to(self, offset: int) -> None:
@@ -687,7 +691,7 @@ class Log:
         try:
             self.segments[-1].truncate(offset)
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
         self._end_at(offset)
         self.leader_epochs.truncate_from_end(offset)
         self.latest_epoch = self.leader_epochs.latest_epoch
@@ -699,7 +703,7 @@ class Log:
             self._discard(dropped)
             self.segments = [self._create_segment(offset)]
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
         self.log_start_offset = offset
         self._end_at(offset)
         self.high_watermark = offset
@@ -713,8 +717,8 @@ class Log:
         self.high_watermark = min(self.high_watermark, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self._producers = None
-        self._writable = None
-        self._roll_clock.stop()
+        self.writable = None
+        self.roll_clock.stop()
 
     def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
         """Put what compaction made of some segments in their place."""
@@ -728,7 +732,7 @@ class Log:
                         segment.base_offset, self.resources.deletions, delay_ms
                     )
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
         self._note_unsynced(self.directory)
 
     # Ending
@@ -741,13 +745,13 @@ class Log:
             self.segments[-1].seal()
             self.take_snapshot()
         except OSError as error:
-            raise self._storage_error(error) from error
+            raise self.storage_error(error) from error
 
     def release(self) -> None:
         """Let go of files and memory; the log is not used after this."""
         for segment in self.segments:
             segment.close()
-        self._writable = None
+        self.writable = None
 
     def close(self) -> None:
         """Leave a log behind that can be opened without recovery."""
@@ -781,7 +785,7 @@ class Log:
             f"{self.topic_partition} is offline, since its log directory failed: {self.failure}"
         )
 
-    def _storage_error(self, error: OSError) -> KafkaStorageError:
+    def storage_error(self, error: OSError) -> KafkaStorageError:
         """What a client is told. A full disk passes; any other failure takes the log offline."""
         if not files.is_passing(error):
             self.fail(error)

@@ -29,6 +29,7 @@ from headrace.protocol.hot_produce import (
     read_produce,
     write_success,
 )
+from headrace.storage.usual_append import NOT_USUAL, append_usual
 
 if TYPE_CHECKING:
     from headrace.broker.connection import Connection
@@ -120,8 +121,20 @@ def produce_again(
     if records is None:
         return False
     partition = shape.partition
+    log = partition.log
+    assert log is not None, "shapes are forgotten before a log goes"
+    now_ms = broker.clock.now_ms()
+    append_time_ms = -1
     try:
-        info = partition.append(records, broker.clock.now_ms())
+        base_offset = append_usual(log, records, partition.leader_epoch, now_ms)
+        if base_offset == NOT_USUAL:
+            info = partition.append(records, now_ms)
+            base_offset, append_time_ms = info.base_offset, info.log_append_time
+            count = info.last_offset - base_offset + 1
+        else:
+            end_offset = log.log_end_offset
+            count = end_offset - base_offset
+            log.advance_high_watermark(end_offset)
     except KafkaError:
         return False  # Nothing was appended, and the long way knows how to tell it.
     if partition.waiters:
@@ -129,12 +142,10 @@ def produce_again(
     metrics = partition.topic.metrics
     metrics.produce_requests += 1
     metrics.bytes_in += len(records)
-    metrics.messages_in += info.last_offset - info.base_offset + 1
+    metrics.messages_in += count
     if shape.acks:
         connection.answer(
-            shape.answer(
-                correlation_id, info.base_offset, info.log_append_time, info.log_start_offset
-            )
+            shape.answer(correlation_id, base_offset, append_time_ms, log.log_start_offset)
         )
     return True
 

@@ -1,0 +1,117 @@
+"""The quick append leaves exactly what the long one leaves, or nothing at all."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.protocol.batches import HEADER, Record, build_batch, seal
+from headrace.protocol.compression import Codec
+from headrace.storage.config import LogConfig
+from headrace.storage.log import Log
+from headrace.storage.topic_partition import TopicPartition
+from headrace.storage.usual_append import NOT_USUAL, append_usual
+
+NOW_MS = 1_700_000_000_000
+EPOCH = 3
+
+
+def log_at_work(path: Path, **config: Any) -> Log:
+    """A log with one batch in it, so that segment, epoch and clock are set."""
+    log = Log.create(TopicPartition("orders", 0), str(path), LogConfig(**config))
+    log.append_as_leader(batch(1), EPOCH, NOW_MS)
+    return log
+
+
+def batch(count: int, size: int = 100, *, at_ms: int = NOW_MS, **fields: Any) -> memoryview:
+    records = [
+        Record(offset=n, timestamp=at_ms + n, key=None, value=b"v" * size) for n in range(count)
+    ]
+    return memoryview(build_batch(records, **fields))
+
+
+def patched(field: int, value: int) -> memoryview:
+    """A sealed batch with one field of its header changed."""
+    data = batch(2)
+    fields = list(HEADER.unpack_from(data))
+    fields[field] = value
+    HEADER.pack_into(data, 0, *fields)
+    seal(data)
+    return data
+
+
+def files_of(log: Log) -> dict[str, bytes]:
+    log.close()
+    return {path.name: path.read_bytes() for path in sorted(Path(log.directory).iterdir())}
+
+
+def test_both_ways_leave_the_same_files(tmp_path: Path) -> None:
+    quick = log_at_work(tmp_path / "quick")
+    long = log_at_work(tmp_path / "long")
+    for n in range(1, 200):
+        for codec in (Codec.NONE, Codec.ZSTD):
+            at_ms = NOW_MS + (n * 37 % 11) * 100
+            base = append_usual(quick, batch(n % 7 + 1, n, at_ms=at_ms, codec=codec), EPOCH, NOW_MS)
+            again = batch(n % 7 + 1, n, at_ms=at_ms, codec=codec)
+            assert base == long.append_as_leader(again, EPOCH, NOW_MS).base_offset
+    assert quick.log_end_offset == long.log_end_offset
+    assert files_of(quick) == files_of(long)
+
+
+@pytest.mark.parametrize(
+    "unusual",
+    [
+        pytest.param(batch(2, producer_id=7, producer_epoch=0, base_sequence=0), id="idempotent"),
+        pytest.param(batch(2, at_ms=NOW_MS + 10**9), id="from the future"),
+        pytest.param(batch(2)[:60], id="cut off"),
+        pytest.param(memoryview(bytes(batch(2)) + b"more"), id="more than one batch"),
+        pytest.param(patched(0, 5), id="offset given"),
+        pytest.param(patched(3, 1), id="old format"),
+        pytest.param(patched(5, 0x20), id="control batch"),
+        pytest.param(patched(5, 0x10), id="transactional"),
+        pytest.param(patched(5, 7), id="unknown codec"),
+        pytest.param(patched(6, 5), id="wrong last offset"),
+        pytest.param(patched(12, 10_000), id="too many records claimed"),
+        pytest.param(patched(12, 0), id="no record"),
+        pytest.param(patched(8, 0), id="latest timestamp before the first"),
+    ],
+)
+def test_an_unusual_batch_is_left_for_the_long_way(tmp_path: Path, unusual: memoryview) -> None:
+    log = log_at_work(tmp_path / "log")
+    before, size = bytes(unusual), log.active_segment.size
+    assert append_usual(log, unusual, EPOCH, NOW_MS) == NOT_USUAL
+    assert (bytes(unusual), log.active_segment.size, log.log_end_offset) == (before, size, 1)
+
+
+def test_a_wrong_checksum_is_left_for_the_long_way(tmp_path: Path) -> None:
+    log, damaged = log_at_work(tmp_path / "log"), batch(2)
+    damaged[-1] ^= 1
+    assert append_usual(log, damaged, EPOCH, NOW_MS) == NOT_USUAL
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"cleanup_policy": frozenset(("compact",))},
+        {"message_timestamp_type": "LogAppendTime"},
+        {"compression_type": "zstd"},
+        {"max_message_bytes": 100},
+    ],
+)
+def test_a_topic_with_rules_of_its_own_takes_the_long_way(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    log = log_at_work(tmp_path / "log")
+    log.config = LogConfig(**config)
+    assert append_usual(log, batch(2), EPOCH, NOW_MS) == NOT_USUAL
+
+
+def test_the_first_batch_a_full_segment_and_a_new_epoch_take_the_long_way(tmp_path: Path) -> None:
+    fresh = Log.create(TopicPartition("orders", 0), str(tmp_path / "fresh"), LogConfig())
+    assert append_usual(fresh, batch(1), EPOCH, NOW_MS) == NOT_USUAL
+    full = log_at_work(tmp_path / "full", segment_bytes=300)
+    assert append_usual(full, batch(1), EPOCH, NOW_MS) == NOT_USUAL
+    led = log_at_work(tmp_path / "led")
+    assert append_usual(led, batch(1), EPOCH + 1, NOW_MS) == NOT_USUAL
+    stale = log_at_work(tmp_path / "stale", segment_ms=1000)
+    assert append_usual(stale, batch(1, at_ms=NOW_MS + 2000), EPOCH, NOW_MS) == NOT_USUAL
