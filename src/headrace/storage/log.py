@@ -10,7 +10,8 @@ themselves go from the page cache to the socket.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from os.path import dirname
 from struct import Struct
 from typing import NoReturn
@@ -31,13 +32,13 @@ from headrace.storage.config import LogConfig
 from headrace.storage.flushing import FlushPlan
 from headrace.storage.indexes import AbortedTransaction
 from headrace.storage.leader_epochs import LeaderEpochs
+from headrace.storage.log_files import LogFiles
 from headrace.storage.producer_replay import marker_of, replay_segments
-from headrace.storage.producer_snapshots import Snapshots
 from headrace.storage.producer_state import Origin, ProducerStates, RememberedBatch
 from headrace.storage.resources import Resources
 from headrace.storage.rolling import RollClock
 from headrace.storage.segment import RELATIVE_OFFSET_MAX, Segment
-from headrace.storage.segments import discard, segment_index, swap
+from headrace.storage.segments import segment_index
 from headrace.storage.timestamps import TimestampOffset, find_latest, find_timestamp
 from headrace.storage.topic_partition import TopicPartition
 from headrace.storage.validation import check_batches, check_replicated, takes_usual_batches
@@ -81,11 +82,9 @@ class Log:
 
     __slots__ = (
         "_config",
+        "_files",
         "_leader_epochs",
         "_producers",
-        "_snapshots",
-        "_unsynced",
-        "directory",
         "failure",
         "high_watermark",
         "last_flush_ms",
@@ -94,7 +93,6 @@ class Log:
         "log_start_offset",
         "on_failure",
         "recovery_point",
-        "resources",
         "roll_clock",
         "segments",
         "takes_usual_batches",
@@ -106,24 +104,19 @@ class Log:
     def __init__(
         self,
         topic_partition: TopicPartition,
-        directory: str,
         config: LogConfig,
-        segments: list[Segment],
-        resources: Resources,
+        log_files: LogFiles,
         *,
         topic_id: Uuid = ZERO,
         log_start_offset: int = 0,
         log_end_offset: int = 0,
         recovery_point: int = 0,
         high_watermark: int = 0,
-        snapshots: Snapshots | None = None,
         producers: ProducerStates | None = None,
     ) -> None:
         self.topic_partition = topic_partition
         self.topic_id = topic_id
-        self.directory = directory
-        self.segments = segments
-        self.resources = resources
+        self.segments = log_files.segments
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.high_watermark = high_watermark
@@ -133,6 +126,7 @@ class Log:
         self.latest_epoch = _UNKNOWN_EPOCH
         self.failure: str | None = None
         self._config = config
+        self._files = log_files
         self.takes_usual_batches = takes_usual_batches(config)
         self.writable: Segment | None = None
         self.roll_clock = RollClock()
@@ -140,8 +134,6 @@ class Log:
         self._producers = producers
         if producers is not None:
             producers.on_high_watermark(high_watermark)
-        self._snapshots = snapshots or Snapshots(directory, [])
-        self._unsynced: tuple[str, ...] = ()
         # Tells somebody, the log's directory, that the disk below has failed.
         self.on_failure: Callable[[OSError], None] | None = None
 
@@ -162,38 +154,30 @@ class Log:
         served again. It is synced with the first flush, not here: a topic may have a thousand
         partitions.
         """
-        resources = resources or Resources()
         files.mkdir(directory)
         try:
             if topic_id != ZERO:
                 content = encode_partition_metadata(topic_id)
                 files.write(f"{directory}/{PARTITION_METADATA}", content)
-            segment = Segment.create(
-                directory,
-                start_offset,
-                resources,
-                index_interval_bytes=config.index_interval_bytes,
-                index_bytes_max=config.segment_index_bytes,
-            )
+            log_files = LogFiles(directory, [], resources or Resources())
+            log_files.segments.append(log_files.create_segment(start_offset, config))
         except OSError:
             files.remove_tree(directory)
             raise
         log = cls(
             topic_partition,
-            directory,
             config,
-            [segment],
-            resources,
+            log_files,
             topic_id=topic_id,
             log_start_offset=start_offset,
             log_end_offset=start_offset,
             recovery_point=start_offset,
             high_watermark=start_offset,
         )
-        log.writable = segment
+        log.writable = log_files.segments[0]
         log._producers = ProducerStates(start_offset)
         log._leader_epochs = LeaderEpochs(f"{directory}/{LEADER_EPOCHS}")
-        log._note_unsynced(dirname(directory), directory, f"{directory}/{PARTITION_METADATA}")
+        log_files.note_unsynced(dirname(directory), directory, f"{directory}/{PARTITION_METADATA}")
         return log
 
     def __repr__(self) -> str:
@@ -328,22 +312,18 @@ class Log:
         self._assign_epoch(leader_epoch, self.log_end_offset)
 
     def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
-        try:
+        with self._on_disk():
             self.leader_epochs.assign(leader_epoch, start_offset)
-        except OSError as error:
-            raise self.storage_error(error) from error
-        self._note_unsynced(f"{self.directory}/{LEADER_EPOCHS}")
+        self._files.note_unsynced(self._epochs_path)
         self.latest_epoch = leader_epoch
 
     def _warm(self, now_ms: int) -> Segment:
         """Make the active segment ready for the first append after a start."""
         segment = self.segments[-1]
-        try:
+        with self._on_disk():
             segment.warm()
             if segment.size:
                 self.roll_clock.start(segment.first_timestamp(), now_ms, self._config)
-        except OSError as error:
-            raise self.storage_error(error) from error
         self.latest_epoch = self.leader_epochs.latest_epoch
         self.writable = segment
         return segment
@@ -374,39 +354,13 @@ class Log:
         The old one's indexes are final from here on, and a snapshot of the producers goes with
         the new one. If the disk is full the log stays as it was, and the next append tries again.
         """
-        sealed = self.segments[-1]
-        if sealed.size == 0 and sealed.base_offset == self.log_end_offset:
-            return sealed
-        try:
-            sealed.seal()
-            self.take_snapshot()
-            active = self._create_segment(self.log_end_offset)
-        except OSError as error:
-            raise self.storage_error(error) from error
-        self.segments.append(active)
-        self._note_unsynced(self.directory, *sealed.index_paths())
-        self._activate(active)
+        active = self.segments[-1]
+        if active.size > 0 or active.base_offset != self.log_end_offset:
+            with self._on_disk():
+                active = self._files.roll(self.log_end_offset, self.producers, self._config)
+            self.writable = active
+            self.roll_clock.stop()
         return active
-
-    def _create_segment(self, base_offset: int) -> Segment:
-        return Segment.create(
-            self.directory,
-            base_offset,
-            self.resources,
-            index_interval_bytes=self._config.index_interval_bytes,
-            index_bytes_max=self._config.segment_index_bytes,
-        )
-
-    def _activate(self, segment: Segment) -> None:
-        self.writable = segment
-        self.roll_clock.stop()
-
-    def take_snapshot(self) -> None:
-        """Write down the producers as of the end of the log, unless that was done already."""
-        offset = self.log_end_offset
-        if offset > max(self._snapshots.latest, self.log_start_offset):
-            self._snapshots.take(self.producers, offset)
-            self._note_unsynced(self._snapshots.path(offset))
 
     # Reading
 
@@ -482,17 +436,13 @@ class Log:
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record that is at least as late as a timestamp."""
-        try:
+        with self._on_disk():
             return find_timestamp(self.segments, self.log_start_offset, timestamp)
-        except OSError as error:
-            raise self.storage_error(error) from error
 
     def max_timestamp(self) -> TimestampOffset | None:
         """The latest record, the first of them if there are several."""
-        try:
+        with self._on_disk():
             return find_latest(self.segments)
-        except OSError as error:
-            raise self.storage_error(error) from error
 
     def earliest(self) -> TimestampOffset:
         """Where the log starts, and the epoch of what is there."""
@@ -523,7 +473,7 @@ class Log:
     @property
     def producers(self) -> ProducerStates:
         if self._producers is None:
-            states = self._snapshots.load() or ProducerStates(self.log_start_offset)
+            states = self._files.snapshots.load() or ProducerStates(self.log_start_offset)
             if states.end_offset < self.log_end_offset:
                 first = max(0, segment_index(self.segments, states.end_offset))
                 replay_segments(states, self.segments[first:], self.log_end_offset)
@@ -534,14 +484,18 @@ class Log:
     @property
     def leader_epochs(self) -> LeaderEpochs:
         if self._leader_epochs is None:
-            epochs = LeaderEpochs.load(f"{self.directory}/{LEADER_EPOCHS}")
+            epochs = LeaderEpochs.load(self._epochs_path)
             # The file may be ahead of the records or behind the deletions that a crash kept.
             epochs.truncate_from_end(self.log_end_offset)
             epochs.truncate_from_start(self.log_start_offset)
             self._leader_epochs = epochs
         return self._leader_epochs
 
-    # Configuration, size
+    @property
+    def _epochs_path(self) -> str:
+        return f"{self._files.directory}/{LEADER_EPOCHS}"
+
+    # Configuration, place, size
 
     @property
     def config(self) -> LogConfig:
@@ -554,6 +508,14 @@ class Log:
         self._config = config
         self.takes_usual_batches = takes_usual_batches(config)
         self.segments[-1].index_interval_bytes = config.index_interval_bytes
+
+    @property
+    def directory(self) -> str:
+        return self._files.directory
+
+    @property
+    def resources(self) -> Resources:
+        return self._files.resources
 
     @property
     def active_segment(self) -> Segment:
@@ -586,27 +548,21 @@ class Log:
         if self.flush_needed(now_ms):
             return self.plan_flush()
         active_offset = self.segments[-1].base_offset
-        if self.recovery_point < active_offset or (self._unsynced and len(self.segments) > 1):
+        if self.recovery_point < active_offset or (
+            self._files.has_unsynced and len(self.segments) > 1
+        ):
             return self.plan_flush(active_offset)
         return None
 
     @property
     def is_unsafe(self) -> bool:
         """Whether a power cut could take anything of it."""
-        return self.log_end_offset > self.recovery_point or bool(self._unsynced)
-
-    def _note_unsynced(self, *paths: str) -> None:
-        self._unsynced += tuple(path for path in paths if path not in self._unsynced)
+        return self.log_end_offset > self.recovery_point or self._files.has_unsynced
 
     def plan_flush(self, end_offset: int | None = None) -> FlushPlan:
         """What to sync so that the log is safe up to an offset; `run` it in a thread."""
         end_offset = self.log_end_offset if end_offset is None else end_offset
-        first = max(0, segment_index(self.segments, self.recovery_point))
-        paths, self._unsynced = self._unsynced, ()
-        logs = tuple(
-            segment.open() for segment in self.segments[first:] if segment.base_offset < end_offset
-        )
-        return FlushPlan(end_offset, logs, paths)
+        return self._files.plan_flush(self.recovery_point, end_offset)
 
     def flushed(self, plan: FlushPlan, now_ms: int) -> None:
         """Enter what a plan has made safe."""
@@ -615,11 +571,9 @@ class Log:
 
     def flush(self) -> None:
         """Sync all of it here and now, for those who may block."""
-        try:
+        with self._on_disk():
             plan = self.plan_flush()
             plan.run()
-        except OSError as error:
-            raise self.storage_error(error) from error
         self.flushed(plan, self.last_flush_ms)
 
     # Forgetting
@@ -633,17 +587,15 @@ class Log:
             )
         if offset > self.log_start_offset:
             self.log_start_offset = offset
-            self._forget_epochs_and_markers()
-            self.delete_segments(self._segments_before_start())
+            self._forget_epochs_before_start()
+            before = max(0, segment_index(self.segments, offset))
+            self.delete_segments(self.segments[:before])
         return self.log_start_offset
 
-    def _forget_epochs_and_markers(self) -> None:
-        self.leader_epochs.truncate_from_start(self.log_start_offset)
-        self._note_unsynced(f"{self.directory}/{LEADER_EPOCHS}")
-
-    def _segments_before_start(self) -> list[Segment]:
-        """The segments all of whose offsets lie before the start; never the active one."""
-        return self.segments[: max(0, segment_index(self.segments, self.log_start_offset))]
+    def _forget_epochs_before_start(self) -> None:
+        with self._on_disk():
+            self.leader_epochs.truncate_from_start(self.log_start_offset)
+        self._files.note_unsynced(self._epochs_path)
 
     def delete_segments(self, oldest: Sequence[Segment]) -> None:
         """Drop the oldest segments, for retention and after `delete_records_before`.
@@ -658,24 +610,12 @@ class Log:
             if oldest[-1] is self.segments[-1]:
                 oldest = oldest[:-1]  # It is empty: there is nothing to delete in it.
         assert list(oldest) == self.segments[: len(oldest)], "only the oldest segments may go"
-        del self.segments[: len(oldest)]
-        self._discard(oldest)
+        with self._on_disk():
+            self._files.drop_first(len(oldest), self._config.file_delete_delay_ms)
         start_offset = self.segments[0].base_offset
         if start_offset > self.log_start_offset:
             self.log_start_offset = start_offset
-            self._forget_epochs_and_markers()
-
-    def _discard(self, segments: Sequence[Segment]) -> None:
-        delay_ms = self._config.file_delete_delay_ms
-        try:
-            discard(segments, delay_ms)
-            for segment in segments:
-                self._snapshots.delete_later(
-                    segment.base_offset, self.resources.deletions, delay_ms
-                )
-        except OSError as error:
-            raise self.storage_error(error) from error
-        self._note_unsynced(self.directory)
+            self._forget_epochs_before_start()
 
     def truncate_to(self, offset: int) -> None:
         """Cut off the records from an offset on: a follower does so when its leader says other."""
@@ -684,73 +624,48 @@ class Log:
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        keep = segment_index(self.segments, offset) + 1
-        dropped = self.segments[keep:]
-        del self.segments[keep:]
-        self._discard(dropped)
-        try:
-            self.segments[-1].truncate(offset)
-        except OSError as error:
-            raise self.storage_error(error) from error
+        with self._on_disk():
+            self._files.truncate(offset, self._config.file_delete_delay_ms)
+            self.leader_epochs.truncate_from_end(offset)
         self._end_at(offset)
-        self.leader_epochs.truncate_from_end(offset)
-        self.latest_epoch = self.leader_epochs.latest_epoch
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything; the next record has this offset."""
-        dropped = self.segments
-        try:
-            self._discard(dropped)
-            self.segments = [self._create_segment(offset)]
-        except OSError as error:
-            raise self.storage_error(error) from error
+        with self._on_disk():
+            self._files.restart_at(offset, self._config)
+            self.leader_epochs.clear()
         self.log_start_offset = offset
         self._end_at(offset)
         self.high_watermark = offset
-        self.leader_epochs.clear()
-        self.latest_epoch = self.leader_epochs.latest_epoch
 
     def _end_at(self, offset: int) -> None:
         """Bring everything that counts beyond the new end back to it."""
-        self._snapshots.drop_from(offset + 1)
         self.log_end_offset = offset
         self.high_watermark = min(self.high_watermark, offset)
         self.recovery_point = min(self.recovery_point, offset)
+        self.latest_epoch = self.leader_epochs.latest_epoch
         self._producers = None
         self.writable = None
         self.roll_clock.stop()
 
     def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
         """Put what compaction made of some segments in their place."""
-        delay_ms = self._config.file_delete_delay_ms
-        kept = {segment.base_offset for segment in new}
-        try:
-            swap(self.segments, old, new, delay_ms)
-            for segment in old:
-                if segment.base_offset not in kept:
-                    self._snapshots.delete_later(
-                        segment.base_offset, self.resources.deletions, delay_ms
-                    )
-        except OSError as error:
-            raise self.storage_error(error) from error
-        self._note_unsynced(self.directory)
+        with self._on_disk():
+            self._files.replace(old, new, self._config.file_delete_delay_ms)
 
     # Ending
 
     def prepare_close(self) -> None:
         """Write what is still in memory only, so that the next start need not scan."""
-        if self.failure is not None:
-            return
-        try:
-            self.segments[-1].seal()
-            self.take_snapshot()
-        except OSError as error:
-            raise self.storage_error(error) from error
+        if self.failure is None:
+            with self._on_disk():
+                self.segments[-1].seal()
+                if self.log_end_offset > self.log_start_offset:
+                    self._files.take_snapshot(self.log_end_offset, self.producers)
 
     def release(self) -> None:
         """Let go of files and memory; the log is not used after this."""
-        for segment in self.segments:
-            segment.close()
+        self._files.release()
         self.writable = None
 
     def close(self) -> None:
@@ -762,13 +677,9 @@ class Log:
 
     def move_directory(self, directory: str) -> None:
         """Rename the directory, to set the partition aside."""
-        files.rename(self.directory, directory)
-        self.directory = self._snapshots.directory = directory
-        for segment in self.segments:
-            segment.directory = directory
+        self._files.move(directory)
         if self._leader_epochs is not None:
-            self._leader_epochs.moved(f"{directory}/{LEADER_EPOCHS}")
-        self._unsynced = ()
+            self._leader_epochs.moved(self._epochs_path)
 
     # Failing
 
@@ -784,6 +695,13 @@ class Log:
         raise KafkaStorageError(
             f"{self.topic_partition} is offline, since its log directory failed: {self.failure}"
         )
+
+    @contextmanager
+    def _on_disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise self.storage_error(error) from error
 
     def storage_error(self, error: OSError) -> KafkaStorageError:
         """What a client is told. A full disk passes; any other failure takes the log offline."""

@@ -29,6 +29,7 @@ from headrace.storage.config import LogConfig
 from headrace.storage.indexes import CorruptIndex, TransactionIndex
 from headrace.storage.leader_epochs import LeaderEpochs
 from headrace.storage.log import Log
+from headrace.storage.log_files import LogFiles
 from headrace.storage.producer_replay import replay_batch, replay_segments
 from headrace.storage.producer_snapshots import Snapshots
 from headrace.storage.producer_state import ProducerStates
@@ -90,16 +91,13 @@ def load_log(
         recovered = Recovered(log_start_offset, log_start_offset)
     return Log(
         topic_partition,
-        directory,
         config,
-        segments,
-        resources,
+        LogFiles(directory, segments, resources, snapshots),
         topic_id=topic_id_of(directory) if topic_id is None else topic_id,
         log_start_offset=log_start_offset,
         log_end_offset=recovered.end_offset,
         recovery_point=recovered.recovery_point,
         high_watermark=max(min(high_watermark, recovered.end_offset), log_start_offset),
-        snapshots=snapshots,
         producers=recovered.producers,
     )
 

@@ -1,0 +1,134 @@
+"""The files of one log: its segments, its producer snapshots, and what is not synced yet.
+
+What these files mean, which offsets are committed and who may append, is for `Log` to say. Here
+an OSError is an OSError; a log turns it into what clients are told.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from headrace.runtime import files
+from headrace.storage.config import LogConfig
+from headrace.storage.flushing import FlushPlan
+from headrace.storage.producer_snapshots import Snapshots
+from headrace.storage.producer_state import ProducerStates
+from headrace.storage.resources import Resources
+from headrace.storage.segment import Segment
+from headrace.storage.segments import discard, segment_index, swap
+
+
+class LogFiles:
+    """A directory with a row of segments, of which the last is active."""
+
+    __slots__ = ("_unsynced", "directory", "resources", "segments", "snapshots")
+
+    def __init__(
+        self,
+        directory: str,
+        segments: list[Segment],
+        resources: Resources,
+        snapshots: Snapshots | None = None,
+    ) -> None:
+        self.directory = directory
+        self.segments = segments
+        self.resources = resources
+        self.snapshots = snapshots or Snapshots(directory, [])
+        self._unsynced: tuple[str, ...] = ()
+
+    def create_segment(self, base_offset: int, config: LogConfig) -> Segment:
+        return Segment.create(
+            self.directory,
+            base_offset,
+            self.resources,
+            index_interval_bytes=config.index_interval_bytes,
+            index_bytes_max=config.segment_index_bytes,
+        )
+
+    # Growing
+
+    def roll(self, end_offset: int, producers: ProducerStates, config: LogConfig) -> Segment:
+        """Begin a new segment; on a full disk everything stays as it is and can be tried again."""
+        sealed = self.segments[-1]
+        sealed.seal()
+        self.take_snapshot(end_offset, producers)
+        active = self.create_segment(end_offset, config)
+        self.segments.append(active)
+        self.note_unsynced(self.directory, *sealed.index_paths())
+        return active
+
+    def take_snapshot(self, end_offset: int, producers: ProducerStates) -> None:
+        """Write down the producers as of the end of the log, unless that was done already."""
+        if end_offset > self.snapshots.latest:
+            self.snapshots.take(producers, end_offset)
+            self.note_unsynced(self.snapshots.path(end_offset))
+
+    # Syncing
+
+    @property
+    def has_unsynced(self) -> bool:
+        """Whether small files or names are not safe yet; the records are counted elsewhere."""
+        return bool(self._unsynced)
+
+    def note_unsynced(self, *paths: str) -> None:
+        self._unsynced += tuple(path for path in paths if path not in self._unsynced)
+
+    def plan_flush(self, recovery_point: int, end_offset: int) -> FlushPlan:
+        first = max(0, segment_index(self.segments, recovery_point))
+        paths, self._unsynced = self._unsynced, ()
+        logs = tuple(
+            segment.open() for segment in self.segments[first:] if segment.base_offset < end_offset
+        )
+        return FlushPlan(end_offset, logs, paths)
+
+    # Shrinking
+
+    def drop_first(self, count: int, delay_ms: int) -> None:
+        """Set the oldest segments aside."""
+        dropped = self.segments[:count]
+        del self.segments[:count]
+        self._discard(dropped, delay_ms)
+
+    def truncate(self, offset: int, delay_ms: int) -> None:
+        """Cut off the batches that hold an offset or later ones."""
+        keep = segment_index(self.segments, offset) + 1
+        dropped = self.segments[keep:]
+        del self.segments[keep:]
+        self._discard(dropped, delay_ms)
+        self.segments[-1].truncate(offset)
+        self.snapshots.drop_from(offset + 1)
+
+    def restart_at(self, offset: int, config: LogConfig) -> None:
+        """Set everything aside; an empty segment takes its place."""
+        self._discard(self.segments, config.file_delete_delay_ms)
+        self.snapshots.drop_from(0)
+        self.segments[:] = [self.create_segment(offset, config)]
+
+    def replace(self, old: Sequence[Segment], new: Sequence[Segment], delay_ms: int) -> None:
+        """Put what compaction made of some segments in their place."""
+        swap(self.segments, old, new, delay_ms)
+        kept = {segment.base_offset for segment in new}
+        self._drop_snapshots((one for one in old if one.base_offset not in kept), delay_ms)
+        self.note_unsynced(self.directory)
+
+    def _discard(self, segments: Sequence[Segment], delay_ms: int) -> None:
+        discard(segments, delay_ms)
+        self._drop_snapshots(segments, delay_ms)
+        self.note_unsynced(self.directory)
+
+    def _drop_snapshots(self, segments: Iterable[Segment], delay_ms: int) -> None:
+        for segment in segments:
+            self.snapshots.delete_later(segment.base_offset, self.resources.deletions, delay_ms)
+
+    # Ending
+
+    def release(self) -> None:
+        """Let go of descriptors and memory."""
+        for segment in self.segments:
+            segment.close()
+
+    def move(self, directory: str) -> None:
+        """Rename the directory; whoever reads its files goes on reading them."""
+        files.rename(self.directory, directory)
+        self.directory = self.snapshots.directory = directory
+        for segment in self.segments:
+            segment.directory = directory
+        self._unsynced = ()
