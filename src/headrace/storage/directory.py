@@ -115,6 +115,8 @@ class LogDirectory:
             return
         self.was_clean = True
         files.unlink(path)
+        # A marker that came back after a power cut would vouch for what is written from now on.
+        files.fsync_path(self.path)
 
     def _read(self, name: str) -> Offsets:
         """A checkpoint that cannot be read counts as empty: more is recovered, nothing is lost."""

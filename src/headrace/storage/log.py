@@ -9,7 +9,6 @@ few integers; a read costs a bisect in memory and usually no look at the file: t
 themselves go from the page cache to the socket.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from os.path import dirname
@@ -42,8 +41,6 @@ from headrace.storage.segments import segment_index
 from headrace.storage.timestamps import TimestampOffset, find_latest, find_timestamp
 from headrace.storage.topic_partition import TopicPartition
 from headrace.storage.validation import check_batches, check_replicated, takes_usual_batches
-
-_log = logging.getLogger(__name__)
 
 _OFFSET_AND_EPOCH = Struct(">qii")
 _UNKNOWN_EPOCH = -2

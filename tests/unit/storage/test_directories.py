@@ -166,6 +166,16 @@ def test_a_clean_stop_is_told_to_the_next_start(paths: list[str]) -> None:
     assert not marker.exists(), "from here on a crash is a crash"
 
 
+def test_a_power_cut_does_not_bring_the_marker_back(
+    paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened(paths[:1]).close()
+    synced: set[int] = set()
+    monkeypatch.setattr(files, "fsync", lambda fd: synced.add(os.fstat(fd).st_ino))
+    opened(paths[:1])
+    assert Path(paths[0]).stat().st_ino in synced
+
+
 def test_the_marker_is_written_after_everything_else(paths: list[str]) -> None:
     node = opened(paths[:1])
     append(log_of(node))
