@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -85,9 +85,12 @@ class Headrace:
 
 
 class Kafka:
-    """Apache Kafka as one combined node."""
+    """Apache Kafka as one combined node; the usual flags make it start soon, not run fast."""
 
     name = "kafka"
+
+    def __init__(self, flags: Sequence[str] = ("-Xmx512M", "-XX:TieredStopAtLevel=1")) -> None:
+        self.flags = flags
 
     def command(self, node: "Node") -> list[str]:
         """Write the configuration, and format the directories unless a node has lived there."""
@@ -100,7 +103,7 @@ class Kafka:
             find_kafka().run("kafka-storage", "format", *options)
         logging = node.directory / "log4j2.properties"
         logging.write_text(KAFKA_LOGGING)
-        flags = ("-Xmx512M", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={logging}")
+        flags = (*self.flags, f"-Dlog4j2.configurationFile={logging}")
         return find_kafka().command("kafka-server-start", str(properties), flags=flags)
 
     def defaults(self, node: "Node") -> dict[str, str]:
@@ -163,11 +166,15 @@ class Node:
 
     def start(self) -> None:
         """Run the broker and wait until it says that it is ready."""
-        command = self.flavour.command(self)
         seen = len(self.log)
+        self.launch()
+        eventually(lambda: self.is_ready_since(seen), seconds=START_SECONDS_MAX)
+
+    def launch(self) -> None:
+        """Run the broker, and leave it to the caller to see when it is ready."""
+        command = self.flavour.command(self)
         with self.log_path.open("ab") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-        eventually(lambda: self.is_ready_since(seen), seconds=START_SECONDS_MAX)
 
     def is_ready_since(self, position: int) -> bool:
         if not self.is_running:

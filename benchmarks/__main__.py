@@ -1,0 +1,176 @@
+"""`make bench`: every load by turns on Headrace and on Apache Kafka, medians over the rounds.
+
+Kafka comes from Maven, as for `make interop`; without it Headrace is measured alone. Wall time on
+a shared machine is noise, so most figures are CPU seconds of the broker's process. Between two
+runs the clients are the same, the data lie in memory where there is a memory file system, and the
+first round of every load warms both up and is not counted.
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from benchmarks import workloads
+from benchmarks.report import collect, table
+from benchmarks.startup import started
+from benchmarks.workloads import Workload
+from tests.kafka_release import VERSION, KafkaMissing, find_kafka
+from tests.nodes import Flavour, Headrace, Kafka, Node
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
+BEGIN, END = "<!-- figures: made by `make bench ARGS=--write` -->", "<!-- end of figures -->"
+
+# As Kafka's own start script has it.
+STOCK_FLAGS = (
+    *("-server", "-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
+)
+SETTINGS = {"log.segment.delete.delay.ms": "1000"}
+
+COMPARED: Mapping[str, Workload] = {
+    "produce-1k": partial(workloads.produced, size=1_000, acks=1),
+    "produce-1k-all": partial(workloads.produced, size=1_000, acks=-1),
+    "produce-100": partial(workloads.produced, size=100, acks=1),
+    "consume-1k": partial(workloads.consumed, size=1_000),
+    "small-50": partial(workloads.small_requests, connections=50),
+    "small-200": partial(workloads.small_requests, connections=200),
+    "in-flight": workloads.one_in_flight,
+    "partitions": workloads.many_partitions,
+}
+# How our own cost grows; Kafka would need long for these.
+GROWTH: Mapping[str, Workload] = {
+    "beside-10-partitions": partial(workloads.beside_partitions, count=10),
+    "beside-5000-partitions": partial(workloads.beside_partitions, count=5_000),
+    "beside-10-idle": partial(workloads.beside_idle_connections, count=10),
+    "beside-2000-idle": partial(workloads.beside_idle_connections, count=2_000),
+}
+STARTUP = "startup"
+Measured = dict[str, dict[tuple[str, str], list[float]]]
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    flavours = targets(arguments)
+    with data_directory() as root:
+        compared = measure(COMPARED, flavours, arguments, root)
+        grown = measure(GROWTH, flavours[:1], arguments, root)
+    text = document(compared, grown, arguments)
+    print(text)
+    if arguments.write:
+        write(text)
+    return 0
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5, help="how often each load is measured")
+    parser.add_argument("--seconds", type=float, default=4, help="how long a load lasts")
+    names = [STARTUP, *COMPARED, *GROWTH]
+    parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="LOAD")
+    parser.add_argument("--alone", action="store_true", help="do not run Apache Kafka")
+    parser.add_argument(
+        "--write", action="store_true", help=f"put the figures into {DOCUMENT.name}"
+    )
+    return parser.parse_args()
+
+
+def targets(arguments: argparse.Namespace) -> list[Flavour]:
+    try:
+        if not arguments.alone:
+            find_kafka()
+            return [Headrace(), Kafka(STOCK_FLAGS)]
+    except KafkaMissing as error:
+        print(f"Apache Kafka is left out: {error}", file=sys.stderr)
+    return [Headrace()]
+
+
+@contextmanager
+def data_directory() -> Iterator[Path]:
+    """In memory if possible: writing to a disk in the background would slow the next load."""
+    memory = Path("/dev/shm")
+    parent = memory if os.access(memory, os.W_OK) else None
+    root = Path(tempfile.mkdtemp(prefix="headrace-bench-", dir=parent))
+    try:
+        yield root
+    finally:
+        shutil.rmtree(root)
+
+
+def measure(
+    loads: Mapping[str, Workload],
+    flavours: list[Flavour],
+    arguments: argparse.Namespace,
+    root: Path,
+) -> Measured:
+    """All loads on all targets, by turns; the first round is not counted."""
+    wanted = {name: load for name, load in loads.items() if name in arguments.only}
+    measured: Measured = {flavour.name: {} for flavour in flavours}
+    nodes = [Node(flavour, root / flavour.name, SETTINGS) for flavour in flavours]
+    try:
+        if loads is COMPARED and STARTUP in arguments.only:
+            measure_startup(nodes, arguments, measured)
+        if wanted:
+            for node in nodes:
+                node.start()
+        for name, load in wanted.items():
+            for number in range(arguments.rounds + 1):
+                for node in nodes:
+                    progress(f"{name}, round {number} of {arguments.rounds}, {node.flavour.name}")
+                    figures = load(node, arguments.seconds)
+                    if number:
+                        collect(figures, measured[node.flavour.name])
+    finally:
+        progress("")
+        for node in nodes:
+            if node.is_running:
+                node.stop()
+    return measured
+
+
+def measure_startup(nodes: list[Node], arguments: argparse.Namespace, measured: Measured) -> None:
+    for number in range(arguments.rounds + 1):
+        for node in nodes:
+            progress(f"{STARTUP}, round {number} of {arguments.rounds}, {node.flavour.name}")
+            figures = started(node)
+            if number:
+                collect(figures, measured[node.flavour.name])
+
+
+def progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def document(compared: Measured, grown: Measured, arguments: argparse.Namespace) -> str:
+    """The tables, and what a reader needs to judge them."""
+    python = platform.python_version()
+    rounds = f"medians of {arguments.rounds} rounds of {arguments.seconds:g} s"
+    parts = [f"{os.cpu_count()} cores, Python {python}, {platform.system()}; {rounds}.\n"]
+    if any(compared.values()):
+        versus = f" and Apache Kafka {VERSION}" if len(compared) > 1 else ""
+        parts.append(f"Headrace{versus}; lower is better, below 1 Headrace is ahead:\n")
+        parts.append(table(compared))
+    if any(grown.values()):
+        parts.append("What others on the node cost a small request of 50 connections:\n")
+        parts.append(table(grown))
+    return "\n".join(parts)
+
+
+def write(text: str) -> None:
+    """Replace the figures in the document and nothing else."""
+    before, begin, rest = DOCUMENT.read_text().partition(BEGIN)
+    _old, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{DOCUMENT} has no place for figures")
+    DOCUMENT.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
