@@ -89,6 +89,7 @@ def consumed(node: Node, seconds: float, *, size: int) -> list[Figure]:
         client.assign([TopicPartition(topic, partition, 0) for partition in range(PARTITIONS)])
         received = receive(client, count)
     client.close()
+    assert received == count, f"{received} of {count} records arrived"
     delete_topic(node, topic)
     return [Figure(f"consume {size} B records", "CPU s per GB", cpu.seconds / (count * size) * 1e9)]
 
