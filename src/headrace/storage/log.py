@@ -40,7 +40,7 @@ from headrace.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from headrace.storage.segments import segment_index
 from headrace.storage.timestamps import TimestampOffset, find_latest, find_timestamp
 from headrace.storage.topic_partition import TopicPartition
-from headrace.storage.validation import check_batches, check_replicated, takes_usual_batches
+from headrace.storage.validation import check_batches, check_replicated, usual_limits
 
 _OFFSET_AND_EPOCH = Struct(">qii")
 _UNKNOWN_EPOCH = -2
@@ -92,9 +92,9 @@ class Log:
         "recovery_point",
         "roll_clock",
         "segments",
-        "takes_usual_batches",
         "topic_id",
         "topic_partition",
+        "usual_limits",
         "writable",
     )
 
@@ -124,7 +124,7 @@ class Log:
         self.failure: str | None = None
         self._config = config
         self._files = log_files
-        self.takes_usual_batches = takes_usual_batches(config)
+        self.usual_limits = usual_limits(config)
         self.writable: Segment | None = None
         self.roll_clock = RollClock()
         self._leader_epochs: LeaderEpochs | None = None
@@ -503,7 +503,7 @@ class Log:
         """New settings count from the next append on; they change no segment that is sealed."""
         self.roll_clock.move(config.roll_ms - self._config.roll_ms)
         self._config = config
-        self.takes_usual_batches = takes_usual_batches(config)
+        self.usual_limits = usual_limits(config)
         self.segments[-1].index_interval_bytes = config.index_interval_bytes
 
     @property

@@ -51,26 +51,24 @@ def append_usual(log: Log, records: memoryview, leader_epoch: int, now_ms: int) 
         _,
         count,
     ) = _unpack_header(records)
-    config = log.config
+    size_max, timestamp_after_max_ms, segment_bytes = log.usual_limits
     base_offset = log.log_end_offset
     last_offset = base_offset + last_offset_delta
     position = segment.size
     if not (
         # The batch: what `validation.check_batches` asks of a usual one.
-        log.takes_usual_batches
-        and length + LOG_OVERHEAD == size
+        length + LOG_OVERHEAD == size <= size_max
         and magic == MAGIC
         and claimed_offset == 0
         and producer_id < 0
-        and size <= config.max_message_bytes
         and attributes in _CODECS
         and 0 < count == last_offset_delta + 1
         and (attributes or count * RECORD_SIZE_MIN <= size - HEADER_SIZE)
-        and base_timestamp <= max_timestamp <= now_ms + config.message_timestamp_after_max_ms
+        and base_timestamp <= max_timestamp <= now_ms + timestamp_after_max_ms
         # The log: at work, in this epoch, and in the middle of a segment.
         and log.failure is None
         and leader_epoch == log.latest_epoch
-        and 0 < position <= config.segment_bytes - size
+        and 0 < position <= segment_bytes - size
         and max_timestamp <= log.roll_clock.deadline
         and last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX
         and not segment.indexes_are_full

@@ -10,6 +10,8 @@ looks at. Kafka walks through all records of all batches to make sure of them; a
 lies here spoils its own batch only.
 """
 
+from typing import NamedTuple
+
 import msgspec
 from fastcrc.crc32 import iscsi
 
@@ -133,6 +135,25 @@ def takes_usual_batches(config: LogConfig) -> bool:
         and config.message_timestamp_type == "CreateTime"
         and config.message_timestamp_before_max_ms == _FOREVER
         and not config.is_compacted
+    )
+
+
+class UsualLimits(NamedTuple):
+    """What a usual batch is measured against, worked out once for a topic's config."""
+
+    size_bytes_max: int
+    """0 where batches are not stored on the word of their headers, so that none is usual."""
+
+    timestamp_after_max_ms: int
+    segment_bytes: int
+
+
+def usual_limits(config: LogConfig) -> UsualLimits:
+    size_max = min(config.max_message_bytes, config.segment_bytes)
+    return UsualLimits(
+        size_max if takes_usual_batches(config) else 0,
+        config.message_timestamp_after_max_ms,
+        config.segment_bytes,
     )
 
 

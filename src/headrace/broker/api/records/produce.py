@@ -114,6 +114,8 @@ def produce_again(
 ) -> bool:
     """Serve a request of a known shape; false, with nothing done, if it needs the long way."""
     prefix_size = connection.produce_prefix_size
+    if not prefix_size:
+        return False
     shape = broker.produce_shapes.known.get((version, bytes(frame[PREFIX_START:prefix_size])))
     if shape is None:
         return False
