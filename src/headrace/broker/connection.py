@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 _SIZE = Struct(">i")
 _SCRATCH_BYTES = 256 * 1024
 _LARGE_FRAME_BYTES = 32 * 1024
+_MORE = socket.MSG_MORE
 _ANSWERS_HELD_MAX = 16
 _JOINED_BYTES_MAX = 16 * 1024
 _SENDFILE_BYTES_MAX = 1 << 20  # A fast reader must not keep the loop to itself.
@@ -152,27 +153,27 @@ class Connection:
                 self._hold_back()
             elif self._frame is not None:
                 self._fill_frame(self._frame)
+            elif self._stash:
+                self._read_after_stash()
+            elif received := self._recv_into(self._scratch):
+                self._serve_frames(self._scratch, received)
             else:
-                self._read_small_frames()
+                self.close()
         except (BlockingIOError, InterruptedError):
             return
         except (HostileFrame, OSError) as reason:
             self._give_up(reason)
 
-    def _read_small_frames(self) -> None:
+    def _read_after_stash(self) -> None:
         stash = self._stash
-        if stash:
-            kept = len(stash)
-            self._scratch[:kept] = stash
-            received = self._recv_into(self._scratch[kept:])
-            end = kept + received
-            self._stash = b""
-        else:
-            end = received = self._recv_into(self._scratch)
+        kept = len(stash)
+        self._scratch[:kept] = stash
+        received = self._recv_into(self._scratch[kept:])
         if not received:
             self.close()
             return
-        self._serve_frames(self._scratch, end)
+        self._stash = b""
+        self._serve_frames(self._scratch, kept + received)
 
     def _serve_frames(self, data: memoryview, end: int) -> None:
         """Serve every whole frame in `data[:end]`, unless one of them has to wait."""
@@ -289,9 +290,9 @@ class Connection:
         out = self._out
         try:
             while out:
-                part = _joined(out) if len(out) > 1 else out[0]
+                part = out[0] if len(out) == 1 else _joined(out)
                 if isinstance(part, (bytes, bytearray, memoryview)):
-                    sent = self._send(part, socket.MSG_MORE if len(out) > 1 else 0)
+                    sent = self._send(part, _MORE) if len(out) > 1 else self._send(part)
                     if sent == len(part):
                         out.popleft()
                     else:

@@ -48,6 +48,7 @@ class Dispatcher:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._served = broker.metrics.requests.served
         self._tasks: set[asyncio.Task[None]] = set()
         self._raw = {
             raw.key: raw
@@ -65,7 +66,10 @@ class Dispatcher:
             if key == _PRODUCE and produce_again(
                 self._broker, connection, frame, version, correlation_id
             ):
-                self._count(connection, key, version, began)
+                if connection.stashed_ns:
+                    self._count(connection, key, version, began)
+                else:
+                    self._served(key, version, perf_counter_ns() - began)
                 return
             raw = self._raw.get(key)
             if raw is None:
@@ -156,7 +160,7 @@ class Dispatcher:
             total_ns = perf_counter_ns() - connection.stashed_ns
             requests.served_late(key, version, total_ns, queued_ns=queued_ns)
         else:
-            requests.served(key, version, perf_counter_ns() - began)
+            self._served(key, version, perf_counter_ns() - began)
 
     async def stop(self) -> None:
         """Let the requests under way end; their clients may be gone, their records are not."""

@@ -25,35 +25,43 @@ _SHAPES_MAX = 4096
 _NEVER = (1 << 63) - 1
 _ZSTD_FROM = 7  # Before, a batch's codec must be looked at.
 
-_FRAME = Struct(">ii")
 _SIZE = Struct(">i")
 # Partition, error, base offset, append time, log start, record errors, message, throttle time.
 _TAIL_V7 = Struct(">ihqqqi")
 _TAIL_V8 = Struct(">ihqqqihi")
 # The same in compact form, with the tagged fields of partition, topic and response.
 _TAIL_V9 = Struct(">ihqqqBBBBiB")
+_OFFSETS = Struct(">qqq")
+_OFFSETS_IN_TAIL = 6
+_CORRELATION_ID_POSITION = 4
 _NO_TAGS = b"\0\0\0"
+
+_pack_correlation_id = _SIZE.pack_into
+_pack_offsets = _OFFSETS.pack_into
 
 
 class ProduceShape:
-    """What a request prefix means, and the constant parts of its answer."""
+    """What a request prefix means, and the answer with gaps for what varies."""
 
-    __slots__ = ("acks", "head", "is_flexible", "partition", "size", "tail", "tail_end", "version")
+    __slots__ = ("_answer", "_offsets_position", "acks", "is_flexible", "partition")
 
     def __init__(self, partition: "Partition", key: TopicKey, acks: int, version: int) -> None:
         self.partition = partition
         self.acks = acks
-        self.version = version
         self.is_flexible = version >= FLEXIBLE_FROM
-        self.tail_end: tuple[int, ...]
         if self.is_flexible:
             name = key if version >= TOPIC_IDS_FROM else bytes((len(key) + 1,)) + key
-            self.head = b"\0\2" + name + b"\2"
-            self.tail, self.tail_end = _TAIL_V9, (1, 0, 0, 0, 0, 0)
+            head = b"\0\2" + name + b"\2"
+            tail = _TAIL_V9.pack(partition.index, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
         else:
-            self.head = _SIZE.pack(1) + len(key).to_bytes(2) + key + _SIZE.pack(1)
-            self.tail, self.tail_end = (_TAIL_V8, (0, -1, 0)) if version >= 8 else (_TAIL_V7, (0,))
-        self.size = 4 + len(self.head) + self.tail.size
+            head = _SIZE.pack(1) + len(key).to_bytes(2) + key + _SIZE.pack(1)
+            if version >= 8:
+                tail = _TAIL_V8.pack(partition.index, 0, 0, 0, 0, 0, -1, 0)
+            else:
+                tail = _TAIL_V7.pack(partition.index, 0, 0, 0, 0, 0)
+        body = bytes(4) + head + tail
+        self._answer = bytearray(_SIZE.pack(len(body)) + body)
+        self._offsets_position = len(self._answer) - len(tail) + _OFFSETS_IN_TAIL
 
     def records(self, frame: memoryview, position: int) -> memoryview | None:
         """The records after the prefix if nothing but them follows, else None."""
@@ -76,15 +84,10 @@ class ProduceShape:
     def answer(
         self, correlation_id: int, base_offset: int, append_time: int, log_start: int
     ) -> bytes:
-        return b"".join(
-            (
-                _FRAME.pack(self.size, correlation_id),
-                self.head,
-                self.tail.pack(
-                    self.partition.index, 0, base_offset, append_time, log_start, *self.tail_end
-                ),
-            )
-        )
+        answer = self._answer
+        _pack_correlation_id(answer, _CORRELATION_ID_POSITION, correlation_id)
+        _pack_offsets(answer, self._offsets_position, base_offset, append_time, log_start)
+        return bytes(answer)
 
 
 class ProduceShapes:
