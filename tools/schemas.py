@@ -21,33 +21,66 @@ from zipfile import ZipFile
 PROTOCOL = Path(__file__).parent.parent / "src" / "headrace" / "protocol"
 
 APIS = [
+    "AddOffsetsToTxn",
+    "AddPartitionsToTxn",
     "AlterConfigs",
+    "AlterShareGroupOffsets",
     "ApiVersions",
+    "ConsumerGroupDescribe",
+    "ConsumerGroupHeartbeat",
     "CreatePartitions",
     "CreateTopics",
+    "DeleteGroups",
     "DeleteRecords",
+    "DeleteShareGroupOffsets",
+    "DeleteShareGroupState",
     "DeleteTopics",
     "DescribeCluster",
     "DescribeConfigs",
+    "DescribeGroups",
     "DescribeLogDirs",
     "DescribeProducers",
     "DescribeQuorum",
+    "DescribeShareGroupOffsets",
     "DescribeTopicPartitions",
+    "DescribeTransactions",
     "ElectLeaders",
+    "EndTxn",
     "Fetch",
     "FindCoordinator",
     "GetTelemetrySubscriptions",
+    "Heartbeat",
     "IncrementalAlterConfigs",
     "InitProducerId",
+    "InitializeShareGroupState",
+    "JoinGroup",
+    "LeaveGroup",
     "ListConfigResources",
+    "ListGroups",
     "ListOffsets",
     "ListPartitionReassignments",
+    "ListTransactions",
     "Metadata",
+    "OffsetCommit",
+    "OffsetDelete",
+    "OffsetFetch",
     "OffsetForLeaderEpoch",
     "Produce",
     "PushTelemetry",
+    "ReadShareGroupState",
+    "ReadShareGroupStateSummary",
+    "ShareAcknowledge",
+    "ShareFetch",
+    "ShareGroupDescribe",
+    "ShareGroupHeartbeat",
+    "StreamsGroupDescribe",
+    "StreamsGroupHeartbeat",
+    "SyncGroup",
+    "TxnOffsetCommit",
     "UnregisterBroker",
     "UpdateFeatures",
+    "WriteShareGroupState",
+    "WriteTxnMarkers",
 ]
 
 CONTROL_RECORDS = [
@@ -58,6 +91,15 @@ CONTROL_RECORDS = [
     "SnapshotHeaderRecord",
     "VotersRecord",
 ]
+
+COORDINATOR_RECORDS = {
+    "groups": ("__consumer_offsets", ("Consumer", "Group", "Legacy", "Offset", "Share", "Streams")),
+    "transactions": ("__transaction_state", ("TransactionLog",)),
+    "shares": ("__share_group_state", ("ShareSnapshot", "ShareUpdate")),
+}
+"""The module, the topic, and how the names of the records start that are kept in it."""
+
+CONSUMER_PROTOCOL = ["ConsumerProtocolSubscription", "ConsumerProtocolAssignment"]
 
 Definition = dict[str, Any]
 
@@ -117,14 +159,41 @@ def main(directory: Path) -> None:
     control = [definitions[name] for name in CONTROL_RECORDS]
     title = "The values of control records, which the broker and the quorum write themselves."
     write(schemas / "records" / "control.py", Module(title, control).source())
+    write_coordinator_records(schemas / "records", definitions)
+    protocol = [definitions[name] for name in CONSUMER_PROTOCOL]
+    title = "What consumers put into the metadata and assignment bytes of a classic group."
+    write(schemas / "records" / "consumer_protocol.py", Module(title, protocol).source())
     formatted = [schemas, PROTOCOL / "api_keys.py"]
     subprocess.run([sys.executable, "-m", "ruff", "format", "-q", *formatted], check=True)
+
+
+def write_coordinator_records(directory: Path, definitions: dict[str, Definition]) -> None:
+    """One module per internal topic; a key and its value have the same number."""
+    left = {name: one for name, one in definitions.items() if is_coordinator_record(one)}
+    for module, (topic, starts) in reversed(COORDINATOR_RECORDS.items()):
+        taken = [left.pop(name) for name in list(left) if name.startswith(starts)]
+        taken.sort(key=lambda one: (int(one["apiKey"]), one["name"]))
+        title = f"The keys and values of the records of `{topic}`, by type."
+        write(directory / f"{module}.py", Module(title, taken).source())
+    assert not left, left
+
+
+def is_coordinator_record(definition: Definition) -> bool:
+    return definition["type"] in ("coordinator-key", "coordinator-value")
 
 
 def read_definitions(directory: Path) -> dict[str, Definition]:
     """Every message definition below `directory`, by name."""
     definitions = (parse(text) for text in definition_texts(directory))
-    return {one["name"]: one for one in definitions if one and "name" in one}
+    return {one["name"]: complete(one) for one in definitions if one and "name" in one}
+
+
+def complete(definition: Definition) -> Definition:
+    """Give a field that is only ever tagged the versions it is tagged in."""
+    for field in definition.get("fields", ()):
+        if "versions" not in field:
+            field["versions"] = field["taggedVersions"]
+    return definition
 
 
 def definition_texts(directory: Path) -> Iterator[str]:
