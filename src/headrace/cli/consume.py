@@ -22,7 +22,7 @@ from headrace.cli.output import warn
 from headrace.cli.progress import ProgressLine, rate_text
 from headrace.cli.record_text import Formatter, formatter, record_json
 from headrace.client.addresses import check_reachable
-from headrace.client.consumer import BATCH_RECORDS_MAX, RecordReader, Start
+from headrace.client.reader import BATCH_RECORDS_MAX, RecordReader, Start
 from headrace.errors import HeadraceError
 
 Writer = Callable[[Sequence[Message]], bytes]

@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from headrace.cli.record_text import parse_json_record
-from headrace.client.producer import RecordProducer
+from headrace.client.bulk import RecordProducer
 from headrace.client.records import OutgoingRecord
 from headrace.errors import HeadraceError
 

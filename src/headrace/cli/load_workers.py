@@ -19,8 +19,8 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from headrace.cli.histogram import Histogram
 from headrace.cli.load_plan import STAMP_BYTES, Done, Failed, Progress, Ready, Report, Share
-from headrace.client.consumer import RecordReader, Start
 from headrace.client.librdkafka import client_settings
+from headrace.client.reader import RecordReader, Start
 
 REPORT_S = 0.25
 IN_FLIGHT_BYTES_MAX = 32 << 20

@@ -25,7 +25,7 @@ from headrace.cli.output import print_json, warn
 from headrace.cli.progress import ProgressLine, rate_text
 from headrace.cli.record_text import unescape
 from headrace.client.addresses import check_reachable
-from headrace.client.producer import RecordProducer
+from headrace.client.bulk import RecordProducer
 from headrace.errors import HeadraceError
 
 _STDIN = 0

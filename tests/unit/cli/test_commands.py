@@ -9,8 +9,8 @@ from headrace.cli.main import main
 from headrace.cli.output import report, size_text, time_text
 from headrace.cli.records import find_record, parse_before
 from headrace.cli.topics import parse_replicas
-from headrace.client.consumer import Start
 from headrace.client.descriptions import ConfigEntry, ConfigSynonym, Outcome
+from headrace.client.reader import Start
 from headrace.errors import HeadraceError
 from headrace.protocol.batches import Record, build_batch
 

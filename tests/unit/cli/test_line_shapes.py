@@ -5,7 +5,7 @@ from typing import Any, cast
 import pytest
 
 from headrace.cli.line_shapes import Shape, pair_of, record_of, send_lines
-from headrace.client.producer import RecordProducer
+from headrace.client.bulk import RecordProducer
 from headrace.client.records import OutgoingRecord
 from headrace.errors import HeadraceError
 
