@@ -21,6 +21,7 @@ INTEGERS = {
     "uint32": (0, (1 << 32) - 1),
     "int64": (-(1 << 63), (1 << 63) - 1),
 }
+KIO_TIMES = {"log_append_time_ms": -1, "retention_time_ms": -1, "transaction_start_time_ms": 0}
 LETTERS = "abcdefghijklmnopqrstuvwxyz.-_0123456789äß水🌊"
 
 
@@ -101,8 +102,8 @@ def _integer(field: Field, random: Random) -> int:
     """Any value that fits, often an end; error codes and times are such as kio knows."""
     if field.name.endswith("error_code"):
         return random.randrange(-1, 134)
-    if field.name == "log_append_time_ms":
-        return random.choice((-1, random.randrange(1 << 41)))
+    if field.name in KIO_TIMES:
+        return random.choice((KIO_TIMES[field.name], random.randrange(1 << 41)))
     low, high = INTEGERS[field.kind]
     return random.choice((low, high, 0, 1, random.randint(low, high), max(low, -1)))
 

@@ -17,7 +17,7 @@ ROWS = (
     {"errors", "runtime", "settings"},
     {"protocol"},
     {"storage"},
-    {"raft", "metadata", "controller"},
+    {"raft", "metadata", "controller", "groups", "transactions"},
     {"broker", "client"},
     {"cli", "testing"},
 )
