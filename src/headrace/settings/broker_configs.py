@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from headrace.settings import coordination_configs
 from headrace.settings.definitions import (
     ConfigDefinition,
     ConfigType,
@@ -246,7 +247,9 @@ def definitions_of(settings: type[msgspec.Struct]) -> dict[str, ConfigDefinition
     defaults: dict[str, Any] = dict(
         zip(settings.__struct_fields__, settings.__struct_defaults__, strict=True)
     )
-    rows = _NODE + _NETWORK + _TOPICS + _LOG + _CLEANER + _METADATA + _OWN
+    rows = (
+        _NODE + _NETWORK + _TOPICS + _LOG + _CLEANER + coordination_configs.ROWS + _METADATA + _OWN
+    )
     return {
         name: ConfigDefinition(
             name=name,

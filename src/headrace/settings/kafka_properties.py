@@ -21,33 +21,9 @@ create.topic.policy.class.name delegation.token.expiry.check.interval.ms
 delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.token.secret.key
 delete.records.purgatory.purge.interval.requests early.start.listeners
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
-group.consumer.assignment.interval.ms group.consumer.assignors
-group.consumer.heartbeat.interval.ms group.consumer.max.assignment.interval.ms
-group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
-group.consumer.max.size group.consumer.migration.policy
-group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms
-group.consumer.session.timeout.ms group.coordinator.append.linger.ms
-group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes
-group.coordinator.rebalance.protocols group.coordinator.threads group.initial.rebalance.delay.ms
-group.max.session.timeout.ms group.max.size group.min.session.timeout.ms
-group.share.assignment.interval.ms group.share.assignors group.share.delivery.count.limit
-group.share.heartbeat.interval.ms group.share.initialize.retry.interval.ms
-group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
-group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks
-group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms
-group.share.max.share.sessions group.share.max.size group.share.min.assignment.interval.ms
-group.share.min.delivery.count.limit group.share.min.heartbeat.interval.ms
-group.share.min.partition.max.record.locks group.share.min.record.lock.duration.ms
-group.share.min.session.timeout.ms group.share.partition.max.record.locks
-group.share.persister.class.name group.share.record.lock.duration.ms
-group.share.session.timeout.ms group.streams.assignment.interval.ms
-group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
-group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms
-group.streams.max.session.timeout.ms group.streams.max.size group.streams.max.standby.replicas
-group.streams.min.assignment.interval.ms group.streams.min.heartbeat.interval.ms
-group.streams.min.session.timeout.ms group.streams.num.standby.replicas
-group.streams.session.timeout.ms initial.broker.registration.timeout.ms
+group.coordinator.append.linger.ms group.coordinator.background.threads
+group.coordinator.cached.buffer.max.bytes group.coordinator.threads
+group.share.persister.class.name initial.broker.registration.timeout.ms
 internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
 internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs
 kafka.metrics.reporters leader.imbalance.check.interval.seconds log.cleaner.io.buffer.size
@@ -55,10 +31,8 @@ log.cleaner.threads log.dir.failure.timeout.ms log.flush.start.offset.checkpoint
 max.connection.creation.rate max.connections.per.ip.overrides metadata.max.idle.interval.ms
 metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
 num.io.threads num.network.threads num.recovery.threads.per.data.dir
-num.replica.alter.log.dirs.threads num.replica.fetchers offset.metadata.max.bytes
-offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms
-offsets.retention.minutes offsets.topic.compression.codec offsets.topic.num.partitions
-offsets.topic.replication.factor offsets.topic.segment.bytes principal.builder.class
+num.replica.alter.log.dirs.threads num.replica.fetchers offsets.commit.timeout.ms
+offsets.load.buffer.size offsets.topic.compression.codec principal.builder.class
 producer.purgatory.purge.interval.requests queued.max.request.bytes queued.max.requests
 quota.window.num quota.window.size.seconds remote.fetch.max.wait.ms
 remote.list.offsets.request.timeout.ms remote.log.index.file.cache.total.size.bytes
@@ -102,28 +76,18 @@ sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
 sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
 sasl.server.max.receive.size security.inter.broker.protocol security.providers
 server.max.startup.time.ms share.coordinator.append.linger.ms
-share.coordinator.cached.buffer.max.bytes share.coordinator.cold.partition.snapshot.interval.ms
-share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
-share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
-share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
-share.coordinator.state.topic.replication.factor share.coordinator.state.topic.segment.bytes
-share.coordinator.threads share.coordinator.write.timeout.ms
-share.fetch.purgatory.purge.interval.requests socket.connection.setup.timeout.max.ms
-socket.connection.setup.timeout.ms socket.listen.backlog.size ssl.allow.dn.changes
-ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password
-ssl.keymanager.algorithm ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location
-ssl.keystore.password ssl.keystore.type ssl.principal.mapping.rules ssl.protocol ssl.provider
-ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.certificates
-ssl.truststore.location ssl.truststore.password ssl.truststore.type
-transaction.abort.timed.out.transaction.cleanup.interval.ms transaction.max.timeout.ms
-transaction.partition.verification.enable
-transaction.remove.expired.transaction.cleanup.interval.ms
-transaction.state.log.load.buffer.size transaction.state.log.min.isr
-transaction.state.log.num.partitions transaction.state.log.replication.factor
-transaction.state.log.segment.bytes transaction.two.phase.commit.enable
-transactional.id.expiration.ms unclean.leader.election.interval.ms unstable.api.versions.enable
-unstable.feature.versions.enable
+share.coordinator.cached.buffer.max.bytes share.coordinator.load.buffer.size
+share.coordinator.state.topic.compression.codec share.coordinator.threads
+share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests
+socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+socket.listen.backlog.size ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites
+ssl.client.auth ssl.enabled.protocols ssl.endpoint.identification.algorithm
+ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm ssl.keystore.certificate.chain
+ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
+ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation
+ssl.trustmanager.algorithm ssl.truststore.certificates ssl.truststore.location
+ssl.truststore.password ssl.truststore.type transaction.state.log.load.buffer.size
+unclean.leader.election.interval.ms unstable.api.versions.enable unstable.feature.versions.enable
 """
 
 # Read by plug-ins of Kafka that come with it, so no definition lists them.
@@ -152,10 +116,14 @@ _REASONS = (
     ("security.", "only PLAINTEXT is supported yet"),
     ("principal.", "authentication is not supported yet"),
     ("delegation.token.", "authentication is not supported yet"),
-    ("group.", "consumer groups are not supported yet"),
-    ("offset", "consumer groups are not supported yet"),
-    ("share.", "share groups are not supported yet"),
-    ("transaction", "transactions are not supported yet"),
+    ("group.coordinator.", "coordinators share the one event loop and write at once"),
+    ("group.share.persister.", "share states are kept in their own topic"),
+    ("offsets.commit.timeout.", "a commit is answered when it is written"),
+    ("offsets.load.", "the buffer for loading has a fixed size"),
+    ("offsets.topic.compression.", "coordinator records are small and stay plain"),
+    ("share.coordinator.", "coordinators share the one event loop and write at once"),
+    ("share.fetch.", "requests that wait cost nothing until they are woken"),
+    ("transaction.state.log.load.", "the buffer for loading has a fixed size"),
     ("remote.", "tiered storage is not supported yet"),
     ("rsm.config.", "tiered storage is not supported yet"),
     ("rlmm.config.", "tiered storage is not supported yet"),
