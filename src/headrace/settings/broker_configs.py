@@ -234,7 +234,16 @@ _OWN: tuple[_Row, ...] = (
      "How much is logged, such as INFO, or INFO,storage=DEBUG for one part of the broker."),
 )  # fmt: skip
 
-_INTERNAL = frozenset({"log.initial.task.delay.ms", "producer.id.expiration.check.interval.ms"})
+_INTERNAL = frozenset(
+    {
+        "log.initial.task.delay.ms",
+        "producer.id.expiration.check.interval.ms",
+        "group.consumer.regex.refresh.interval.ms",
+        "group.share.initialize.retry.interval.ms",
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+        "share.coordinator.state.topic.prune.interval.ms",
+    }
+)
 
 
 def field_name(config_name: str) -> str:
