@@ -76,11 +76,12 @@ def append(
     leader_epoch: int = 0,
     origin: Origin = Origin.CLIENT,
     now_ms: int = NOW,
+    transaction_version: int = 0,
     **fields: Any,
 ) -> AppendInfo:
     """Append a batch and commit it, as a partition with one replica does."""
     batch = batch_of(*(values or (b"value",)), timestamps=timestamps, **fields)
-    info = log.append_as_leader(batch, leader_epoch, now_ms, origin)
+    info = log.append_as_leader(batch, leader_epoch, now_ms, origin, transaction_version)
     log.advance_high_watermark(log.log_end_offset)
     return info
 

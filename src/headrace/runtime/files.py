@@ -115,6 +115,16 @@ def write(path: str, content: bytes | bytearray, *, sync: bool = False) -> None:
         os.close(fd)
 
 
+def write_end(path: str, content: bytes | bytearray, position: int) -> None:
+    """Let the file, which need not be there, end with this content from a position on."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, _MODE)
+    try:
+        pwrite_all(fd, content, position)
+        ftruncate(fd, position + len(content))
+    finally:
+        os.close(fd)
+
+
 def replace_file(path: str, content: bytes | bytearray, *, sync: bool = True) -> None:
     """Put new content in the place of the old at one stroke, so that no crash shows a mixture."""
     temporary = f"{path}.tmp"

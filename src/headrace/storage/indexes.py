@@ -13,6 +13,7 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from operator import attrgetter
 from struct import Struct
 
 import msgspec
@@ -217,9 +218,14 @@ class TransactionIndex:
 
     def overlapping(self, offset: int, end_offset: int) -> Iterator[AbortedTransaction]:
         """What was aborted among the records from an offset up to another."""
-        for transaction in self.aborted:
-            if transaction.last_offset >= offset and transaction.first_offset < end_offset:
+        aborted = self.aborted
+        first = bisect_left(aborted, offset, key=attrgetter("last_offset"))
+        for index in range(first, len(aborted)):
+            transaction = aborted[index]
+            if transaction.first_offset < end_offset:
                 yield transaction
+            if transaction.last_stable_offset >= end_offset:
+                return
 
     def covers(self, end_offset: int) -> bool:
         """Whether later segments can add nothing about the records before an offset."""
@@ -228,17 +234,22 @@ class TransactionIndex:
     def truncate(self, offset: int) -> None:
         self.aborted = [aborted for aborted in self.aborted if aborted.last_offset < offset]
 
-    def to_bytes(self) -> bytes:
-        return b"".join(
-            _ABORTED.pack(
-                0,
-                aborted.producer_id,
-                aborted.first_offset,
-                aborted.last_offset,
-                aborted.last_stable_offset,
-            )
-            for aborted in self.aborted
+    @property
+    def size_bytes(self) -> int:
+        return len(self.aborted) * _ABORTED.size
+
+    def entry(self, index: int) -> bytes:
+        aborted = self.aborted[index]
+        return _ABORTED.pack(
+            0,
+            aborted.producer_id,
+            aborted.first_offset,
+            aborted.last_offset,
+            aborted.last_stable_offset,
         )
+
+    def to_bytes(self) -> bytes:
+        return b"".join(self.entry(index) for index in range(len(self.aborted)))
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "TransactionIndex":

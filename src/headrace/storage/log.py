@@ -33,7 +33,12 @@ from headrace.storage.indexes import AbortedTransaction
 from headrace.storage.leader_epochs import LeaderEpochs
 from headrace.storage.log_files import LogFiles
 from headrace.storage.producer_replay import marker_of, replay_segments
-from headrace.storage.producer_state import Origin, ProducerStates, RememberedBatch
+from headrace.storage.producer_state import (
+    NOT_VERIFIED,
+    Origin,
+    ProducerStates,
+    RememberedBatch,
+)
 from headrace.storage.resources import Resources
 from headrace.storage.rolling import RollClock
 from headrace.storage.segment import RELATIVE_OFFSET_MAX, Segment
@@ -188,11 +193,13 @@ class Log:
         leader_epoch: int,
         now_ms: int,
         origin: Origin = Origin.CLIENT,
+        transaction_version: int = NOT_VERIFIED,
     ) -> AppendInfo:
         """Append one batch and give its records the next offsets.
 
         The batch is checked, its offset and epoch are patched where it lies, and one write puts
-        it into the file. Whatever goes wrong, nothing of it stays behind.
+        it into the file. Whatever goes wrong, nothing of it stays behind. A batch that begins a
+        transaction, or ends one, comes with the version that its coordinator said.
         """
         if self.failure is not None:
             self._refuse()
@@ -205,8 +212,8 @@ class Log:
         if header.producer_id >= 0:
             producers = self._producers or self.producers
             if origin is not Origin.CLIENT:
-                self._check_coordinator(records, header)
-            elif (duplicate := producers.check(header)) is not None:
+                self._check_coordinator(records, header, transaction_version)
+            elif (duplicate := producers.check(header, transaction_version)) is not None:
                 return self._answer_duplicate(duplicate)
         segment = self.writable or self._warm(now_ms)
         size = header.size
@@ -277,11 +284,13 @@ class Log:
                     producers.replay(header, header.base_offset)
             start += header.size
 
-    def _check_coordinator(self, records: memoryview, header: BatchHeader) -> None:
+    def _check_coordinator(
+        self, records: memoryview, header: BatchHeader, transaction_version: int
+    ) -> None:
         """Coordinators write without sequence numbers, and they end transactions."""
         marker = marker_of(records) if header.is_control else None
         if marker is not None:
-            self.producers.check_marker(header, marker)
+            self.producers.check_marker(header, marker, transaction_version)
         else:
             self.producers.check_epoch(header)
 
@@ -421,6 +430,21 @@ class Log:
     def segment_for(self, offset: int) -> Segment:
         """The segment that holds an offset, or would."""
         return self.segments[max(0, segment_index(self.segments, offset))]
+
+    def end_of(self, slice_: LogSlice, offset: int) -> int:
+        """The offset after the last batch of a slice that was read from an offset."""
+        end_position = slice_.position + slice_.size
+        first = max(0, segment_index(self.segments, offset))
+        for at in range(first, len(self.segments)):
+            segment = self.segments[at]
+            if segment.open() is slice_.file:
+                if end_position < segment.size:
+                    with self._on_disk():
+                        return segment.base_offset_at(end_position)
+                if at + 1 < len(self.segments):
+                    return self.segments[at + 1].base_offset
+                break
+        return self.log_end_offset
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """What a read_committed consumer must skip among these records."""

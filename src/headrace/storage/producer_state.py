@@ -26,7 +26,13 @@ from headrace.storage.indexes import AbortedTransaction
 NO_EPOCH = -1
 NO_OFFSET = -1
 SEQUENCE_MAX = (1 << 31) - 1
+EPOCH_MAX = (1 << 15) - 1
 BATCHES_REMEMBERED = 5
+
+NOT_VERIFIED = -1
+"""In place of a `transaction.version`: the coordinator was not asked about this append."""
+EPOCH_BUMP_FROM = 2
+"""From this `transaction.version` on each transaction has an epoch of its own (KIP-890)."""
 
 
 class Origin(IntEnum):
@@ -94,7 +100,7 @@ class Producer:
         copy.batches = self.batches.copy()
         return copy
 
-    def check(self, header: BatchHeader) -> RememberedBatch | None:
+    def check(self, header: BatchHeader, transaction_version: int) -> RememberedBatch | None:
         """May this batch of a client follow? The earlier batch if it is one sent again."""
         if header.producer_epoch == self.epoch:
             batches = self.batches
@@ -102,6 +108,8 @@ class Producer:
             if header.base_sequence == (last_sequence + 1) & SEQUENCE_MAX:
                 if self.transaction_first_offset != NO_OFFSET:
                     self._check_transaction(header)
+                elif header.attributes & TRANSACTIONAL:
+                    check_verified(header, transaction_version)
                 return None
             return self._sent_again(header)
         self.check_epoch(header)
@@ -111,6 +119,8 @@ class Producer:
                 f"{header.base_sequence} instead of 0 (its epoch here was {self.epoch})"
             )
         self._check_transaction(header)
+        if header.attributes & TRANSACTIONAL:
+            check_verified(header, transaction_version)
         return None
 
     def check_epoch(self, header: BatchHeader) -> None:
@@ -118,6 +128,19 @@ class Producer:
             raise InvalidProducerEpoch(
                 f"producer {self.id} has epoch {self.epoch} here; a batch of its older epoch "
                 f"{header.producer_epoch} comes from an instance that was replaced"
+            )
+
+    def check_marker_epoch(self, header: BatchHeader, transaction_version: int) -> None:
+        """A marker of a v2 transaction brings a new epoch, unless it is the same one again."""
+        self.check_epoch(header)
+        if (
+            transaction_version >= EPOCH_BUMP_FROM
+            and header.producer_epoch == self.epoch != EPOCH_MAX
+            and self.transaction_first_offset != NO_OFFSET
+        ):
+            raise InvalidProducerEpoch(
+                f"the transaction of producer {self.id} at offset {self.transaction_first_offset} "
+                f"has epoch {self.epoch}; a marker of that epoch ends an earlier one"
             )
 
     def _check_transaction(self, header: BatchHeader) -> None:
@@ -154,6 +177,15 @@ class Producer:
         self.batches.append(RememberedBatch(last_sequence, last_offset, delta, timestamp))
 
 
+def check_verified(header: BatchHeader, transaction_version: int) -> None:
+    """A transaction begins here only if its coordinator knows of it, or nobody would end it."""
+    if transaction_version == NOT_VERIFIED:
+        raise InvalidTxnState(
+            f"producer {header.producer_id} has no open transaction here, and the coordinator was "
+            "not asked to add this partition to one"
+        )
+
+
 def sequence_after(sequence: int, count: int) -> int:
     """Sequence numbers go round: 0 follows 2^31 - 1."""
     return (sequence + count) & SEQUENCE_MAX
@@ -176,13 +208,33 @@ class ProducerStates:
         # First offset -> offset of the marker: ended, but the marker is not committed yet.
         self._ended: dict[int, int] = {}
 
-    def check(self, header: BatchHeader) -> RememberedBatch | None:
+    def is_in_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer's transaction has begun here: then its coordinator knows of it."""
+        producer = self.entries.get(producer_id)
+        return (
+            producer is not None
+            and producer.transaction_first_offset != NO_OFFSET
+            and producer.epoch == producer_epoch
+        )
+
+    def check(
+        self, header: BatchHeader, transaction_version: int = NOT_VERIFIED
+    ) -> RememberedBatch | None:
         """May this batch of a client be appended? Its earlier self if it was already.
 
         This is on the path of every idempotent batch.
         """
         producer = self.entries.get(header.producer_id)
-        return None if producer is None else producer.check(header)
+        if producer is not None:
+            return producer.check(header, transaction_version)
+        if header.attributes & TRANSACTIONAL:
+            check_verified(header, transaction_version)
+            if transaction_version >= EPOCH_BUMP_FROM and header.base_sequence != 0:
+                raise OutOfOrderSequenceNumber(
+                    f"producer {header.producer_id} begins its transaction with sequence number "
+                    f"{header.base_sequence} instead of 0: a batch before it is missing"
+                )
+        return None
 
     def check_epoch(self, header: BatchHeader) -> None:
         """What is asked of a batch that a coordinator writes for a producer, without sequence."""
@@ -190,12 +242,14 @@ class ProducerStates:
         if producer is not None:
             producer.check_epoch(header)
 
-    def check_marker(self, header: BatchHeader, marker: EndMarker) -> None:
+    def check_marker(
+        self, header: BatchHeader, marker: EndMarker, transaction_version: int = 0
+    ) -> None:
         """May the coordinator end the transaction of this producer?"""
         producer = self.entries.get(header.producer_id)
         if producer is None:
             return
-        producer.check_epoch(header)
+        producer.check_marker_epoch(header, transaction_version)
         if producer.coordinator_epoch > marker.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 f"a marker for producer {producer.id} comes from coordinator epoch "

@@ -198,9 +198,11 @@ class Segment:
         )
 
     def note_aborted(self, transaction: AbortedTransaction) -> None:
-        """Remember an abort whose marker is in this segment. Rare, so it is written at once."""
-        self.transactions.append(transaction)
-        files.write(self.path(TRANSACTION_INDEX), self.transactions.to_bytes())
+        """Remember an abort whose marker is in this segment, in its file at once."""
+        transactions = self.transactions
+        known_bytes = transactions.size_bytes
+        transactions.append(transaction)
+        files.write_end(self.path(TRANSACTION_INDEX), transactions.entry(-1), known_bytes)
 
     def warm(self) -> None:
         """Load what an append needs, before the first one after a start."""
@@ -249,12 +251,13 @@ class Segment:
         end_position = self.size
         if at < len(index.offsets):
             end_position = index.positions[at]
-            if self._base_offset_at(end_position) <= offset:
+            if self.base_offset_at(end_position) <= offset:
                 return end_position
         start_position = index.positions[at - 1] if at else 0
         return find_offset(self.open().fd, start_position, end_position, offset)
 
-    def _base_offset_at(self, position: int) -> int:
+    def base_offset_at(self, position: int) -> int:
+        """The first offset of the batch that starts at a position."""
         read = files.pread(self.open().fd, _BASE_OFFSET.size, position)
         if len(read) < _BASE_OFFSET.size:
             raise CorruptMessage(f"{self.path(LOG)} ends before position {position}")

@@ -375,7 +375,7 @@ def produce_in_transaction(log: Log, key: str, value: str, *, commit: bool) -> N
         "transactional": True,
     }
     data = build_batch([record(0, key, value)], base_sequence=0, **identity)
-    log.append_as_leader(memoryview(data), 0, NOW)
+    log.append_as_leader(memoryview(data), 0, NOW, transaction_version=0)
     kind = b"\x00\x00\x00\x01" if commit else b"\x00\x00\x00\x00"
     end = Record(0, NOW, kind, b"\x00\x00\x00\x00\x00\x01")
     marker = build_batch([end], control=True, **identity)

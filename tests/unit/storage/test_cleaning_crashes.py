@@ -109,7 +109,7 @@ def in_transaction(log: Log, at: int, *, commit: bool) -> None:
     data = build_batch(
         [record(0, f"t{at % 2}", value), record(1, "t", value)], base_sequence=0, **identity
     )
-    log.append_as_leader(memoryview(data), 0, NOW)
+    log.append_as_leader(memoryview(data), 0, NOW, transaction_version=0)
     kind = b"\x00\x00\x00\x01" if commit else b"\x00\x00\x00\x00"
     end = build_batch([Record(0, NOW, kind, b"\x00\x00\x00\x00\x00\x01")], control=True, **identity)
     log.append_as_leader(memoryview(end), 0, NOW, Origin.COORDINATOR)

@@ -16,8 +16,14 @@ from headrace.protocol.batches import Record, build_batch
 from headrace.storage import producer_snapshots
 from headrace.storage.log import Log
 from headrace.storage.producer_snapshots import CorruptSnapshot
-from headrace.storage.producer_state import SEQUENCE_MAX, Origin, Producer, RememberedBatch
-from tests.logs import NOW, append, new_log, reopened, sequenced, values_of
+from headrace.storage.producer_state import (
+    NOT_VERIFIED,
+    SEQUENCE_MAX,
+    Origin,
+    Producer,
+    RememberedBatch,
+)
+from tests.logs import NOW, append, new_log, records_in, reopened, sequenced, values_of
 
 ABORT, COMMIT = 0, 1
 LAST = SEQUENCE_MAX
@@ -33,7 +39,12 @@ def in_transaction(log: Log, sequence: int, producer_id: int = 7) -> int:
 
 
 def end(
-    log: Log, kind: int, producer_id: int = 7, epoch: int = 0, coordinator_epoch: int = 0
+    log: Log,
+    kind: int,
+    producer_id: int = 7,
+    epoch: int = 0,
+    coordinator_epoch: int = 0,
+    transaction_version: int = 0,
 ) -> int:
     """Write the marker that ends a transaction, as its coordinator has it done."""
     key = struct.pack(">hh", 0, kind)
@@ -45,7 +56,7 @@ def end(
         transactional=True,
         control=True,
     )
-    info = log.append_as_leader(memoryview(marker), 0, NOW, Origin.COORDINATOR)
+    info = log.append_as_leader(memoryview(marker), 0, NOW, Origin.COORDINATOR, transaction_version)
     log.advance_high_watermark(log.log_end_offset)
     return info.base_offset
 
@@ -260,6 +271,63 @@ def test_markers_of_an_old_epoch_or_coordinator_are_refused(log: Log) -> None:
         end(log, COMMIT, epoch=1, coordinator_epoch=5)
     with pytest.raises(TransactionCoordinatorFenced):
         end(log, COMMIT, epoch=2, coordinator_epoch=4)
+
+
+def test_a_transaction_begins_only_where_its_coordinator_was_asked(log: Log) -> None:
+    """DEL-5: nobody would end a transaction that the coordinator does not know of (KIP-890)."""
+    with pytest.raises(InvalidTxnState):
+        sequenced(log, 0, transactional=True, transaction_version=NOT_VERIFIED)
+    in_transaction(log, 0)
+    sequenced(log, 1, transactional=True, transaction_version=NOT_VERIFIED)
+    end(log, COMMIT)
+    with pytest.raises(InvalidTxnState):
+        sequenced(log, 2, transactional=True, transaction_version=NOT_VERIFIED)
+    assert log.last_stable_offset == log.log_end_offset
+
+
+def test_a_batch_of_an_ended_transaction_sent_again_is_recognised(log: Log) -> None:
+    first = in_transaction(log, 0)
+    end(log, COMMIT)
+    again = sequenced(log, 0, transactional=True, transaction_version=NOT_VERIFIED)
+    assert (again.duplicate, again.base_offset) == (True, first)
+
+
+def test_a_v2_transaction_begins_with_the_first_sequence_number(log: Log) -> None:
+    with pytest.raises(OutOfOrderSequenceNumber):
+        sequenced(log, 3, transactional=True, transaction_version=2)
+    sequenced(log, 3, transactional=True, transaction_version=0)
+
+
+def test_a_v2_marker_never_ends_the_transaction_after_its_own(log: Log) -> None:
+    """DEL-5: a marker that comes late has the epoch that the next transaction writes with."""
+    in_transaction(log, 0)
+    end(log, COMMIT, epoch=1, transaction_version=2)
+    end(log, COMMIT, epoch=1, transaction_version=2)  # The same marker again does no harm.
+    sequenced(log, 0, transactional=True, producer_epoch=1, transaction_version=2)
+    with pytest.raises(InvalidProducerEpoch):
+        end(log, COMMIT, epoch=1, transaction_version=2)
+    end(log, COMMIT, epoch=2, transaction_version=2)
+    assert log.last_stable_offset == log.log_end_offset
+
+
+def test_a_slice_knows_where_it_ends(tmp_path: Path) -> None:
+    log = new_log(tmp_path, segment_bytes=400)
+    for _ in range(12):
+        append(log, b"x" * 50)
+    assert len(log.segments) > 2
+    for offset in range(12):
+        slice_ = log.read(offset, 250, log.high_watermark)
+        assert log.end_of(slice_, offset) == records_in(slice_.read())[-1].offset + 1
+
+
+def test_many_aborts_are_found_by_where_they_lie(log: Log) -> None:
+    for number in range(20):
+        in_transaction(log, number)
+        end(log, ABORT)
+    assert [one.first_offset for one in log.aborted_transactions(10, 14)] == [10, 12]
+    log = reopened(log, clean=True)
+    assert [one.first_offset for one in log.aborted_transactions(10, 14)] == [10, 12]
+    assert len(log.aborted_transactions(0, 40)) == 20
 
 
 def test_coordinators_write_without_sequence_numbers(log: Log) -> None:

@@ -4,6 +4,7 @@ A request that finds too little waits on its partitions (`delayed.py`) and is tr
 one of them grows. v7 has sessions (KIP-227), v13 names topics by id.
 """
 
+from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING
 
@@ -146,7 +147,7 @@ class _Fetch:
             size = slice_.size
         aborted = None
         if is_committed:
-            aborted = self._aborted(log, target.offset, stable) if size else ()
+            aborted = self._aborted(log, target.offset, stable, slice_) if slice_ else ()
         result = FetchedPartition(
             target.index,
             0,
@@ -159,9 +160,19 @@ class _Fetch:
         return result, size
 
     @staticmethod
-    def _aborted(log: "Log", offset: int, stable: int) -> list[tuple[int, int]]:
-        found = log.aborted_transactions(offset, stable)
-        return [(aborted.producer_id, aborted.first_offset) for aborted in found]
+    def _aborted(
+        log: "Log", offset: int, stable: int, slice_: "LogSlice"
+    ) -> Sequence[tuple[int, int]]:
+        """What the consumer must skip among the records that it is sent, and no more."""
+        found = log.aborted_transactions(offset, stable) if slice_.size else ()
+        if not found:
+            return ()
+        end_offset = log.end_of(slice_, offset)
+        return [
+            (aborted.producer_id, aborted.first_offset)
+            for aborted in found
+            if aborted.first_offset < end_offset
+        ]
 
     def _unknown(self, target: FetchTarget) -> KafkaError:
         if self._version >= TOPIC_IDS_FROM:

@@ -1,0 +1,1 @@
+"""The transaction coordinator's decisions: who may write under a transactional id, and when."""
