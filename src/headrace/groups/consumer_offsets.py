@@ -1,0 +1,86 @@
+"""Who may commit and fetch the offsets of a consumer group.
+
+A member that lags an epoch behind may still commit what was its own all the while (KIP-1251): a
+partition that it got in the epoch it names, or before. So a commit on its way is not lost just
+because the group moved on.
+"""
+
+from collections.abc import Callable
+
+from headrace.errors import (
+    IllegalGeneration,
+    KafkaError,
+    StaleMemberEpoch,
+    UnknownMemberId,
+    UnsupportedVersion,
+)
+from headrace.groups.consumer_group import ConsumerGroup
+from headrace.groups.consumer_members import Member
+from headrace.protocol.uuids import Uuid
+
+MEMBER_EPOCH_FROM = 9
+"""The version of OffsetCommit and OffsetFetch that names the member epoch."""
+
+CheckPartition = Callable[[Uuid, int], KafkaError | None]
+"""What is wrong with the commit of one partition, if anything."""
+
+
+def check_commit(
+    group: ConsumerGroup,
+    member_id: str,
+    instance_id: str | None,
+    epoch: int,
+    *,
+    version: int,
+    transactional: bool = False,
+) -> CheckPartition | None:
+    """Raise unless a member may commit; what is returned is asked for every partition."""
+    if epoch < 0 and not group.members:
+        return None
+    if transactional and epoch == -1 and not member_id and instance_id is None:
+        return None
+    member = _member(group, member_id)
+    if not transactional and not member.speaks_classic and version < MEMBER_EPOCH_FROM:
+        raise UnsupportedVersion(
+            "OffsetCommit version 9 or above must be used by members using the consumer group "
+            "protocol"
+        )
+    if epoch == member.epoch:
+        return None
+    if epoch > member.epoch:
+        raise _stale(member, f"Received epoch {epoch} is newer than the member's {member.epoch}.")
+    return lambda topic_id, partition: _partition_error(member, epoch, topic_id, partition)
+
+
+def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
+    """Raise unless offsets may be told; whoever names no member may always ask."""
+    if member_id is None and epoch < 0:
+        return
+    member = _member(group, member_id or "")
+    if epoch != member.epoch:
+        raise _stale(member, f"Received epoch {epoch} is not the member's {member.epoch}.")
+
+
+def _member(group: ConsumerGroup, member_id: str) -> Member:
+    member = group.members.get(member_id)
+    if member is None:
+        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.id}.")
+    return member
+
+
+def _partition_error(
+    member: Member, epoch: int, topic_id: Uuid, partition: int
+) -> KafkaError | None:
+    owned_since = member.assigned.get(topic_id, {}).get(partition)
+    if owned_since is None:
+        owned_since = member.pending_revocation.get(topic_id, {}).get(partition)
+    if owned_since is None:
+        return _stale(member, f"Partition {partition} is not assigned to the member.")
+    if epoch < owned_since:
+        return _stale(member, f"Received epoch {epoch} is older than the assignment {owned_since}.")
+    return None
+
+
+def _stale(member: Member, message: str) -> KafkaError:
+    """The error in the words of the protocol that the member speaks."""
+    return IllegalGeneration(message) if member.speaks_classic else StaleMemberEpoch(message)
