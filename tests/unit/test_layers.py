@@ -17,7 +17,9 @@ ROWS = (
     {"errors", "runtime", "settings"},
     {"protocol"},
     {"storage"},
-    {"raft", "metadata", "controller", "groups", "transactions"},
+    {"raft", "metadata", "controller"},
+    {"coordination"},
+    {"groups", "transactions"},
     {"broker", "client"},
     {"cli", "testing"},
 )

@@ -6,13 +6,15 @@ import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from headrace.broker.coordinators import Coordinator, Timers
 from headrace.broker.delayed import WakeUps
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.flushing import Flusher
 from headrace.broker.hosting import Assignments, Hosting, TopicConfigs
+from headrace.broker.internal_topics import CONSUMER_OFFSETS
 from headrace.broker.maintenance import Maintenance
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.partitions import Partitions
@@ -43,6 +45,7 @@ from headrace.storage.directories import LogDirectories
 
 if TYPE_CHECKING:
     from headrace.broker.observability import Observability
+    from headrace.groups.shard import GroupShard
     from headrace.storage.directory import LogDirectory
     from headrace.storage.log import Log
 
@@ -73,6 +76,10 @@ class Broker:
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(self)
+        self.timers = Timers(self)
+        self.groups: Coordinator[GroupShard] = Coordinator(
+            self, CONSUMER_OFFSETS, self._new_group_shard
+        )
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.flusher = Flusher(
             loop,
@@ -180,6 +187,9 @@ class Broker:
         hosting.take_up(self.image)
         self.directories.set_strays_aside()
         self.controller.on_published(hosting.apply)
+        for coordinator in self.coordinators:
+            coordinator.follow(self.image)
+        self.controller.on_published(lambda delta, image: self._follow_topics(image))
         self.controller.on_published(lambda delta, image: self._follow_settings())
         self._follow_settings()
         await self.controller.unfence(self.node_id)
@@ -188,6 +198,20 @@ class Broker:
         await self._open_metrics_port()
         self.server.start()
         self.is_ready = True
+
+    @property
+    def coordinators(self) -> "tuple[Coordinator[Any], ...]":
+        """Every internal topic whose shards live here."""
+        return (self.groups,)
+
+    def _follow_topics(self, image: MetadataImage) -> None:
+        for coordinator in self.coordinators:
+            coordinator.follow(image)
+
+    def _new_group_shard(self, partition: int) -> "GroupShard":
+        from headrace.groups.shard import GroupShard
+
+        return GroupShard(lambda: self.settings, lambda: self.image)
 
     def _follow_settings(self) -> None:
         """Configs that were changed at run time count for the controller's decisions as well."""

@@ -1,0 +1,92 @@
+"""Coordinator records in batches: all of a decision in one, so that it is written whole or not."""
+
+from collections.abc import Iterator, Sequence
+
+from headrace.coordination.effects import Producer, RecordFacts
+from headrace.errors import CorruptMessage
+from headrace.protocol.batches import (
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    BatchHeader,
+    block_of,
+    seal,
+)
+from headrace.protocol.coordinator_records import CoordinatorRecord
+from headrace.protocol.records import read_varint, varint
+
+_NO_PRODUCER = Producer(-1, -1)
+_EMPTY_HEADER = bytes(HEADER_SIZE)
+
+
+def encode_batch(
+    records: Sequence[CoordinatorRecord], now_ms: int, producer: Producer | None = None
+) -> bytearray:
+    """A plain batch whose records all carry the time of the decision; the log patches the rest."""
+    batch = bytearray(_EMPTY_HEADER)
+    for index, (key, value) in enumerate(records):
+        middle = b"\x00\x00" + varint(index) + varint(len(key)) + key
+        if value is None:
+            batch += varint(len(middle) + 2)
+            batch += middle
+            batch += b"\x01\x00"
+        else:
+            size = varint(len(value))
+            batch += varint(len(middle) + len(size) + len(value) + 1)
+            batch += middle
+            batch += size
+            batch += value
+            batch += b"\x00"
+    producer_id, producer_epoch = producer or _NO_PRODUCER
+    HEADER.pack_into(
+        batch,
+        0,
+        0,
+        len(batch) - LOG_OVERHEAD,
+        0,
+        MAGIC,
+        0,
+        TRANSACTIONAL if producer is not None else 0,
+        len(records) - 1,
+        now_ms,
+        now_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        len(records),
+    )
+    seal(batch)
+    return batch
+
+
+def records_in(
+    data: bytes, position: int, header: BatchHeader
+) -> Iterator[tuple[CoordinatorRecord, RecordFacts]]:
+    """The records of a batch as they are replayed; headers of records are passed over."""
+    block = block_of(data, position, header)
+    position = 0
+    try:
+        for _ in range(header.count):
+            size, position = read_varint(block, position)
+            end = position + size
+            timestamp_delta, at = read_varint(block, position + 1, 70)
+            offset_delta, at = read_varint(block, at)
+            key_size, at = read_varint(block, at)
+            key_end = at + max(key_size, 0)
+            value_size, value_at = read_varint(block, key_end)
+            value = None if value_size < 0 else block[value_at : value_at + value_size]
+            position = end
+            yield (
+                CoordinatorRecord(block[at:key_end], value),
+                RecordFacts(
+                    header.base_offset + offset_delta,
+                    header.base_timestamp + timestamp_delta,
+                    header.producer_id,
+                    header.producer_epoch,
+                ),
+            )
+    except IndexError:
+        raise CorruptMessage("The records of a batch end too early.") from None

@@ -1,0 +1,64 @@
+"""Forgetting: offsets that nobody needs any more, and the groups that have nothing left."""
+
+from typing import TYPE_CHECKING
+
+from headrace.coordination.effects import Effects
+from headrace.groups.group import Group
+from headrace.groups.offset_records import NO_EXPIRY, CommittedOffset, OffsetKey, offset_tombstone
+from headrace.groups.offsets import EXPIRY
+
+if TYPE_CHECKING:
+    from headrace.groups.shard import GroupShard
+
+_MINUTE_MS = 60_000
+_RECORDS_PER_ROUND = 1000
+_SOON_MS = 10
+
+
+def expire(shard: "GroupShard", now_ms: int) -> Effects[None]:
+    """One round over a shard; with much to forget the next follows soon, in a batch of its own."""
+    settings = shard.settings()
+    retention_ms = settings.offsets_retention_minutes * _MINUTE_MS
+    effects: Effects[None] = Effects()
+    effects.timers[EXPIRY] = settings.offsets_retention_check_interval_ms
+    for group in list(shard.groups.values()):
+        old = expired_offsets(shard, group, now_ms, retention_ms)
+        effects.records.extend(offset_tombstone(key) for key in old)
+        if has_nothing_left(shard, group, len(old)):
+            tombstones = group.tombstones()
+            effects.records.extend(tombstones)
+            if not tombstones and not old:
+                del shard.groups[group.group_id]  # No record ever spoke of it.
+        if len(effects.records) >= _RECORDS_PER_ROUND:
+            effects.timers[EXPIRY] = _SOON_MS
+            break
+    return effects
+
+
+def expired_offsets(
+    shard: "GroupShard", group: Group, now_ms: int, retention_ms: int
+) -> list[OffsetKey]:
+    group_id = group.group_id
+    return [
+        OffsetKey(group_id, topic, partition)
+        for topic, by_partition in shard.offsets.of(group_id).items()
+        if not group.is_subscribed(topic)
+        for partition, committed in by_partition.items()
+        if _is_old(group, committed, now_ms, retention_ms)
+        and not shard.offsets.is_pending(OffsetKey(group_id, topic, partition))
+    ]
+
+
+def has_nothing_left(shard: "GroupShard", group: Group, expired: int) -> bool:
+    """Whether a group has neither members nor, when these are gone, offsets."""
+    if group.state_name != "Empty" or shard.offsets.has_pending(group.group_id):
+        return False
+    total = sum(map(len, shard.offsets.of(group.group_id).values()))
+    return total == expired
+
+
+def _is_old(group: Group, committed: CommittedOffset, now_ms: int, retention_ms: int) -> bool:
+    if committed.expire_ms != NO_EXPIRY:
+        return now_ms >= committed.expire_ms
+    since_ms = group.offsets_expire_from(committed.commit_ms)
+    return since_ms is not None and now_ms - since_ms >= retention_ms

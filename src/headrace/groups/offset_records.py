@@ -1,0 +1,135 @@
+"""Records of committed offsets, written and read by hand: they outnumber all others.
+
+Key: i16 type 1 · str16 group · str16 topic · i32 partition. Value: i16 version 4 · i64 offset ·
+i32 leader epoch · compact string metadata · i64 commit time · tags, of which 0 is the topic's id.
+Other versions go through the compiled codec, and a test holds both against each other.
+"""
+
+from struct import Struct, error
+from typing import Final, NamedTuple
+
+import msgspec
+
+from headrace.protocol.codec import DecodeError, decode
+from headrace.protocol.coordinator_records import CoordinatorRecord, encode_value
+from headrace.protocol.primitives import varint
+from headrace.protocol.schemas.records.groups import OffsetCommitValue
+from headrace.protocol.uuids import ZERO, Uuid
+
+OFFSET_COMMIT: Final = 1
+NO_EXPIRY: Final = -1
+
+_TYPE = b"\x00\x01"
+_SHORT = Struct(">h")
+_INT = Struct(">i")
+_HEAD = Struct(">hqi")
+_TIME = Struct(">q")
+_HAND_VERSION = 4
+_VERSION_WITH_EXPIRY = 1
+
+
+class OffsetKey(NamedTuple):
+    """What an offset was committed for."""
+
+    group_id: str
+    topic: str
+    partition: int
+
+
+class CommittedOffset(msgspec.Struct, gc=False):
+    """What a group has committed for one partition."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_ms: int = 0
+    expire_ms: int = NO_EXPIRY  # Only very old clients set it.
+    topic_id: Uuid = ZERO
+    record_offset: int = -1  # Where the record of it stands; the later one counts.
+
+
+def offset_record(key: OffsetKey, committed: CommittedOffset) -> CoordinatorRecord:
+    return CoordinatorRecord(encode_offset_key(*key), _encode_value(committed))
+
+
+def offset_tombstone(key: OffsetKey) -> CoordinatorRecord:
+    return CoordinatorRecord(encode_offset_key(*key), None)
+
+
+def encode_offset_key(group_id: str, topic: str, partition: int) -> bytes:
+    group, name = group_id.encode(), topic.encode()
+    return b"".join(
+        (
+            _TYPE,
+            _SHORT.pack(len(group)),
+            group,
+            _SHORT.pack(len(name)),
+            name,
+            _INT.pack(partition),
+        )
+    )
+
+
+def decode_offset_key(data: bytes) -> OffsetKey:
+    try:
+        group_end = 4 + _SHORT.unpack_from(data, 2)[0]
+        topic_end = group_end + 2 + _SHORT.unpack_from(data, group_end)[0]
+        partition: int = _INT.unpack_from(data, topic_end)[0]
+        group_id, topic = data[4:group_end].decode(), data[group_end + 2 : topic_end].decode()
+    except (error, UnicodeDecodeError) as reason:
+        raise DecodeError(f"not the key of a committed offset: {reason}") from reason
+    return OffsetKey(group_id, topic, partition)
+
+
+def _encode_value(committed: CommittedOffset) -> bytes:
+    if committed.expire_ms != NO_EXPIRY:
+        return encode_value(
+            OffsetCommitValue(
+                offset=committed.offset,
+                metadata=committed.metadata,
+                commit_timestamp=committed.commit_ms,
+                expire_timestamp=committed.expire_ms,
+            ),
+            _VERSION_WITH_EXPIRY,
+        )
+    text = committed.metadata.encode()
+    topic_id = committed.topic_id
+    return b"".join(
+        (
+            _HEAD.pack(_HAND_VERSION, committed.offset, committed.leader_epoch),
+            varint(len(text) + 1) if text else b"\x01",
+            text,
+            _TIME.pack(committed.commit_ms),
+            b"\x00" if topic_id == ZERO else b"\x01\x00\x10" + topic_id,
+        )
+    )
+
+
+def decode_offset_value(data: bytes, record_offset: int) -> CommittedOffset:
+    """The value in any version, and where its record stood."""
+    if data[:2] == b"\x00\x04" and len(data) > 14 and data[14] == 1:  # No metadata, as usual.
+        if len(data) == 24 and data[23] == 0:
+            _, offset, leader_epoch = _HEAD.unpack_from(data)
+            commit_ms = _TIME.unpack_from(data, 15)[0]
+            return CommittedOffset(
+                offset, leader_epoch, "", commit_ms, NO_EXPIRY, ZERO, record_offset
+            )
+        if len(data) == 42 and data[23:26] == b"\x01\x00\x10":
+            _, offset, leader_epoch = _HEAD.unpack_from(data)
+            commit_ms = _TIME.unpack_from(data, 15)[0]
+            return CommittedOffset(
+                offset, leader_epoch, "", commit_ms, NO_EXPIRY, data[26:], record_offset
+            )
+    version = int.from_bytes(data[:2], "big")
+    if version not in OffsetCommitValue.VERSIONS:
+        raise DecodeError(f"a committed offset has the unknown version {version}")
+    value = decode(OffsetCommitValue, version, data, 2)
+    return CommittedOffset(
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.expire_timestamp,
+        value.topic_id,
+        record_offset,
+    )
