@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from headrace.controller.configs import ConfigRules
 from headrace.errors import InvalidRequest
 from headrace.metadata.image import ConfigResource, ResourceType
-from headrace.settings import client_metrics, topic
+from headrace.settings import client_metrics, group, topic
 from headrace.settings.broker import BROKER_CONFIGS, BrokerSettings, validate_dynamic
 from headrace.settings.definitions import ConfigDefinition, ConfigType
 
@@ -26,6 +26,8 @@ class SettingsRules(ConfigRules):
                 validate_dynamic(configs, self.settings)
             case ResourceType.CLIENT_METRICS:
                 client_metrics.validate(configs)
+            case ResourceType.GROUP:
+                group.validate(configs, self.settings)
             case _:
                 raise InvalidRequest(
                     f"configs of resource type {resource.type} are not supported by this version"
@@ -41,6 +43,8 @@ class SettingsRules(ConfigRules):
             return None
         if resource_type == ResourceType.TOPIC:
             return definition.render(topic.value_of(name, {}, self.settings))
+        if resource_type == ResourceType.GROUP:
+            return definition.render(group.broker_value(definition, self.settings))
         return definition.render(definition.default)
 
     def _definition(self, resource_type: int, name: str) -> ConfigDefinition | None:
@@ -51,5 +55,7 @@ class SettingsRules(ConfigRules):
                 return BROKER_CONFIGS.get(name)
             case ResourceType.CLIENT_METRICS:
                 return client_metrics.CLIENT_METRICS_CONFIGS.get(name)
+            case ResourceType.GROUP:
+                return group.GROUP_CONFIGS.get(name)
             case _:
                 return None

@@ -8,8 +8,8 @@ there is no moment at which all members stop.
 Decisions only; `consumer_group.apply` changes a group, live and on replay.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import msgspec
@@ -26,14 +26,17 @@ from headrace.errors import (
     UnsupportedAssignor,
 )
 from headrace.groups import consumer_records as records
-from headrace.groups.assignors import ASSIGNORS, Assignment, MemberSpecification
-from headrace.groups.consumer_group import (
-    NO_ASSIGNMENT,
-    ConsumerGroup,
-    MetadataNote,
-    ResolvedRegex,
-    subscribed_topics,
+from headrace.groups.consumer_context import (
+    REBALANCE,
+    SESSION,
+    Client,
+    ConsumerSettings,
+    Context,
+    settings_of,
+    timers_of_member,
 )
+from headrace.groups.consumer_draft import Draft
+from headrace.groups.consumer_group import ConsumerGroup, apply
 from headrace.groups.consumer_members import (
     JOINING,
     LEAVING,
@@ -42,16 +45,10 @@ from headrace.groups.consumer_members import (
     MemberState,
     is_within,
 )
-from headrace.groups.reconciliation import Reported, Target, reconcile
-from headrace.groups.regular_expressions import compiled
-from headrace.groups.subscriptions import (
-    metadata_hash,
-    resolve,
-    topic_specifications,
-    wanted_ids,
-)
-from headrace.metadata.image import MetadataImage
-from headrace.protocol.coordinator_records import CoordinatorRecord
+from headrace.groups.group import Replay
+from headrace.groups.reconciliation import Reported
+from headrace.metadata.image import ResourceType
+from headrace.protocol.message import Message
 from headrace.protocol.schemas.consumer_group_heartbeat import (
     Assignment as SentAssignment,
 )
@@ -60,44 +57,76 @@ from headrace.protocol.schemas.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseTopicPartitions,
 )
+from headrace.protocol.schemas.records.groups import ConsumerGroupMetadataKey
 
-SESSION, REBALANCE = "consumer session", "consumer rebalance"
-"""The timers of a member: until its next heartbeat, and until it has given up partitions."""
+if TYPE_CHECKING:
+    from headrace.groups.shard import GroupShard
 
 _SOON_MS = 500
-_REFRESH_MS_MIN = 1_000
-"""How often at most a group's patterns are matched anew against all topics."""
 
 
-class ConsumerSettings(msgspec.Struct, frozen=True):
-    """What is set for a group, by itself or for all of them."""
-
-    session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 5_000
-    assignment_interval_ms: int = 1_000
-    max_size: int = (1 << 31) - 1
-    assignors: tuple[str, ...] = ("uniform", "range")
-    migration_policy: str = "bidirectional"
-    classic_max_size: int = (1 << 31) - 1
-
-
-class Client(msgspec.Struct, frozen=True):
-    """Who sends a request, as it is shown to administrators."""
-
-    id: str
-    host: str
+def replay(shard: "GroupShard", key: Message, value: Message | None) -> None:
+    """Take a record of a consumer group into its shard."""
+    group_id: str = key.group_id  # type: ignore[attr-defined]
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        if value is None:
+            return
+        group = ConsumerGroup(group_id, LiveSettings(shard, group_id))
+        shard.groups[group_id] = group
+    if value is None and isinstance(key, ConsumerGroupMetadataKey):
+        del shard.groups[group_id]
+    else:
+        apply(group, key, value)
 
 
-class Context(msgspec.Struct, frozen=True):
-    """The circumstances of a decision."""
+REPLAYS: dict[int, Replay] = dict.fromkeys((3, 4, 5, 6, 7, 8, 16), replay)
+"""The record types of consumer groups."""
 
-    image: MetadataImage
-    settings: ConsumerSettings
-    now_ms: int
+
+def on_timer(shard: "GroupShard", key: TimerKey, now_ms: int) -> Effects[None]:
+    """A member was silent or slow for too long."""
+    group = shard.groups.get(key[1])
+    if not isinstance(group, ConsumerGroup):
+        return Effects()
+    return expire(group, key, Context(shard.image(), group.settings(), now_ms))
+
+
+def serve_heartbeat(
+    shard: "GroupShard", request: ConsumerGroupHeartbeatRequest, client: Client, now_ms: int
+) -> Effects[ConsumerGroupHeartbeatResponse]:
+    """Decide on a heartbeat that `check_request` has passed."""
+    group = shard.groups.get(request.group_id)
+    if group is not None and not isinstance(group, ConsumerGroup):
+        raise GroupIdNotFound(f"Group {request.group_id} is not a consumer group.")
+    settings = LiveSettings(shard, request.group_id) if group is None else group.settings
+    context = Context(shard.image(), settings(), now_ms)
+    if request.member_epoch < 0:
+        return leave(group, request, context)
+    return heartbeat(group, request, client, context)
+
+
+class LiveSettings:
+    """What is set for a group now; worked out again when its configs or the broker's change."""
+
+    __slots__ = ("_known", "_shard", "group_id")
+
+    def __init__(self, shard: "GroupShard", group_id: str) -> None:
+        self._shard = shard
+        self.group_id = group_id
+        self._known: tuple[object, object, ConsumerSettings] | None = None
+
+    def __call__(self) -> ConsumerSettings:
+        configs = self._shard.image().configs_of(ResourceType.GROUP, self.group_id)
+        broker = self._shard.settings()
+        known = self._known
+        if known is None or known[0] != configs or known[1] is not broker:
+            known = self._known = (configs, broker, settings_of(configs, broker))
+        return known[2]
 
 
 def check_request(
-    request: ConsumerGroupHeartbeatRequest, version: int, settings: ConsumerSettings
+    request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]
 ) -> None:
     """Raise unless a heartbeat makes sense by itself."""
     epoch = request.member_epoch
@@ -112,10 +141,10 @@ def check_request(
         raise InvalidRequest("InstanceId can't be null.")
     elif epoch < LEAVING_FOR_NOW:
         raise InvalidRequest("MemberEpoch is invalid.")
-    if request.server_assignor is not None and request.server_assignor not in settings.assignors:
+    if request.server_assignor is not None and request.server_assignor not in assignors:
         raise UnsupportedAssignor(
             f"ServerAssignor {request.server_assignor} is not supported. "
-            f"Supported assignors: {', '.join(settings.assignors)}."
+            f"Supported assignors: {', '.join(assignors)}."
         )
 
 
@@ -191,7 +220,7 @@ def _settled(
         member_epoch=member.epoch,
         heartbeat_interval_ms=context.settings.heartbeat_interval_ms,
     )
-    session = (SESSION, group.id, member.id)
+    session = (SESSION, group.group_id, member.id)
     return Effects(reply, timers={session: context.settings.session_timeout_ms})
 
 
@@ -212,7 +241,7 @@ def leave(
             pending_revocation={},
             assigned={one: dict.fromkeys(found, 0) for one, found in member.assigned.items()},
         )
-        return Effects(reply, [records.current_assignment(group.id, away)])
+        return Effects(reply, [records.current_assignment(group.group_id, away)])
     effects = remove_members(group, [member], context)
     return Effects(reply, effects.records, timers=effects.timers)
 
@@ -225,7 +254,7 @@ def remove_members(
     timers: dict[TimerKey, int | None] = {}
     for member in members:
         draft.remove(member)
-        timers |= dict.fromkeys(timers_of_member(group.id, member.id))
+        timers |= dict.fromkeys(timers_of_member(group.group_id, member.id))
     draft.forget_unused_regexes()
     draft.bump_epoch(draft.hash_now())
     return Effects(None, draft.records, timers=timers)
@@ -241,30 +270,12 @@ def expire(group: ConsumerGroup, key: TimerKey, context: Context) -> Effects[Non
     return remove_members(group, [member], context)
 
 
-def timers_on_load(group: ConsumerGroup, settings: ConsumerSettings) -> dict[TimerKey, int | None]:
-    """The timers of a group that was read from the log: everyone has a whole session again."""
-    timers: dict[TimerKey, int | None] = {}
-    for member in group.members.values():
-        classic = member.classic
-        session_ms = settings.session_timeout_ms if classic is None else classic.session_timeout_ms
-        timers[SESSION, group.id, member.id] = session_ms
-        if member.state is MemberState.UNREVOKED_PARTITIONS and classic is None:
-            timers[REBALANCE, group.id, member.id] = member.rebalance_timeout_ms
-    return timers
-
-
-def timers_of_member(group_id: str, member_id: str) -> list[TimerKey]:
-    """All timers that a member may have."""
-    kinds = (SESSION, REBALANCE, "consumer join", "consumer sync")
-    return [(kind, group_id, member_id) for kind in kinds]
-
-
 def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> Member:
     """The member that is named; a static one must still own its name."""
     if instance_id is None:
         member = group.members.get(member_id)
         if member is None:
-            raise UnknownMemberId(f"Member {member_id} is not a member of group {group.id}.")
+            raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
         return member
     member = group.static_member(instance_id)
     if member is None:
@@ -275,185 +286,6 @@ def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
             f"{member.id}."
         )
     return member
-
-
-class Draft:
-    """A group as it would be after the records that were decided on so far."""
-
-    __slots__ = ("_group", "context", "epoch", "members", "records", "regexes", "target_epoch")
-
-    def __init__(self, group: ConsumerGroup, context: Context) -> None:
-        self._group = group
-        self.context = context
-        self.epoch = group.epoch
-        self.target_epoch = group.assignment_epoch
-        self.members = dict(group.members)
-        self.regexes: dict[str, ResolvedRegex] = group.regexes
-        self.records: list[CoordinatorRecord] = []
-
-    @property
-    def group(self) -> ConsumerGroup:
-        """The group as it is."""
-        return self._group
-
-    @property
-    def waits_for_assignment(self) -> bool:
-        return self.epoch > self.target_epoch
-
-    def remove(self, member: Member) -> None:
-        del self.members[member.id]
-        self.records.extend(records.no_member(self._group.id, member.id))
-
-    def replace_static(self, old: Member, member_id: str) -> Member:
-        """Hand all that a static member has to its next incarnation."""
-        group_id = self._group.id
-        member = msgspec.structs.replace(old, id=member_id, epoch=0, previous_epoch=0)
-        self.remove(old)
-        self.members[member_id] = member
-        target = self._group.target.get(old.id, NO_ASSIGNMENT)
-        self.records.append(records.member_metadata(group_id, member))
-        self.records.append(records.target_assignment(group_id, member_id, target))
-        self.records.append(records.current_assignment(group_id, member))
-        return member
-
-    def take_in(self, member: Member, updated: Member) -> "Change":
-        """Note what a member told of itself, and raise the group epoch if that concerns others."""
-        self.members[updated.id] = updated
-        if updated != member:
-            self.records.append(records.member_metadata(self._group.id, updated))
-        wishes_changed = updated.wishes != member.wishes
-        if wishes_changed and updated.topic_regex:
-            compiled(updated.topic_regex)  # Refuses one that is wrong.
-        self._compare_with_topics(wishes_changed=wishes_changed)
-        return Change(updated, wishes_changed)
-
-    def _compare_with_topics(self, *, wishes_changed: bool) -> None:
-        """Raise the group epoch if members or topics are not what they were."""
-        group, image, note = self._group, self.context.image, self._group.note
-        if not wishes_changed and note is not None and group.metadata_hash == note.hash:
-            if note.topics is image.topics:
-                return
-            if self.regexes and self.context.now_ms - note.at_ms < _REFRESH_MS_MIN:
-                return
-        resolved_anew = self.resolve_regexes()
-        hash_now = self.hash_now()
-        if wishes_changed or resolved_anew or hash_now != group.metadata_hash:
-            self.bump_epoch(hash_now)
-        else:
-            group.note = MetadataNote(image.topics, hash_now, self.context.now_ms)
-        if group.has_partition_metadata:
-            self.records.append(records.no_partition_metadata(group.id))
-
-    def resolve_regexes(self) -> bool:
-        """Match the members' patterns with the topics, and say whether any means others now."""
-        changed = self.forget_unused_regexes()
-        for regex in sorted({one.topic_regex for one in self.members.values() if one.topic_regex}):
-            known = self.regexes.get(regex)
-            if known is not None and known.version == self.context.image.offset:
-                continue
-            found = resolve(regex, self.context.image, self.context.now_ms)
-            if known is None or known.topics != found.topics:
-                changed = True
-                self.regexes = {**self.regexes, regex: found}
-                self.records.append(records.regular_expression(self._group.id, regex, found))
-        return changed
-
-    def forget_unused_regexes(self) -> bool:
-        used = {member.topic_regex for member in self.members.values()}
-        unused = self.regexes.keys() - used
-        for regex in sorted(unused):
-            self.records.append(records.no_regular_expression(self._group.id, regex))
-        self.regexes = {one: topics for one, topics in self.regexes.items() if one in used}
-        return bool(unused)
-
-    def hash_now(self) -> int:
-        return metadata_hash(subscribed_topics(self.members, self.regexes), self.context.image)
-
-    def bump_epoch(self, hash_now: int) -> None:
-        self.epoch += 1
-        self.records.append(records.group_epoch(self._group.id, self.epoch, hash_now))
-
-    def advance(self, change: "Change", reported: Reported) -> Member:
-        """Compute a target if one is due, and take the member a step towards it."""
-        member = change.member
-        assignment = self._group.target_of(member)
-        if self.waits_for_assignment and self.assignment_delay_ms <= 0:
-            assignment = self.compute_target().get(member.id, NO_ASSIGNMENT)
-        subscribed = wanted_ids(member, self.regexes, self.context.image)
-        target = Target(self.target_epoch, assignment, subscribed, change.wishes_changed)
-        updated = reconcile(member, target, reported, self._group.is_free)
-        if updated != member:
-            self.members[updated.id] = updated
-            self.records.append(records.current_assignment(self._group.id, updated))
-        return updated
-
-    @property
-    def assignment_delay_ms(self) -> int:
-        """How long to wait before the next target, so that many changes share one."""
-        last_ms, interval_ms = (
-            self._group.assignment_timestamp_ms,
-            self.context.settings.assignment_interval_ms,
-        )
-        return last_ms + interval_ms - self.context.now_ms if last_ms and interval_ms else 0
-
-    def compute_target(self) -> Mapping[str, Assignment]:
-        """Have the preferred assignor share out the partitions, and note what is new."""
-        group, context = self._group, self.context
-        names = subscribed_topics(self.members, self.regexes)
-        shares = ASSIGNORS[self.preferred_assignor()](
-            {one.id: self._specification(one) for one in self.members.values()},
-            topic_specifications(names, context.image),
-        )
-        for member_id, share in shares.items():
-            if group.target.get(member_id) != share:
-                self.records.append(records.target_assignment(group.id, member_id, share))
-        self.target_epoch = self.epoch
-        self.records.append(records.target_epoch(group.id, self.epoch, context.now_ms))
-        return shares
-
-    def _specification(self, member: Member) -> MemberSpecification:
-        return MemberSpecification(
-            topics=wanted_ids(member, self.regexes, self.context.image),
-            previous=self._group.target_of(member),
-            instance_id=member.instance_id,
-            rack=member.rack_id,
-        )
-
-    def preferred_assignor(self) -> str:
-        return preferred_assignor(self.members.values(), self.context.settings)
-
-    def timers_of(self, member: Member) -> dict[TimerKey, int | None]:
-        """The timers of a member after its heartbeat."""
-        group_id, settings = self._group.id, self.context.settings
-        timers: dict[TimerKey, int | None] = {
-            (SESSION, group_id, member.id): settings.session_timeout_ms
-        }
-        known = self._group.members.get(member.id)
-        if known is None or _progress(known) != _progress(member):
-            revokes = member.state is MemberState.UNREVOKED_PARTITIONS
-            timers[REBALANCE, group_id, member.id] = (
-                member.rebalance_timeout_ms if revokes else None
-            )
-        return timers
-
-
-class Change(msgspec.Struct, frozen=True):
-    """A member as it describes itself now, and whether it wants other topics than before."""
-
-    member: Member
-    wishes_changed: bool
-
-
-def preferred_assignor(members: Iterable[Member], settings: ConsumerSettings) -> str:
-    """What most members ask for, or the first that is set up."""
-    counts = Counter(one.server_assignor for one in members if one.server_assignor in ASSIGNORS)
-    for name, _ in counts.most_common(1):
-        return name or settings.assignors[0]
-    return settings.assignors[0]
-
-
-def _progress(member: Member) -> tuple[object, ...]:
-    return member.state, member.epoch, member.assigned, member.pending_revocation
 
 
 def _check_room(group: ConsumerGroup, member_id: str, settings: ConsumerSettings) -> None:

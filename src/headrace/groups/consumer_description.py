@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from headrace.groups.consumer import ConsumerSettings, preferred_assignor
+from headrace.groups.consumer_context import ConsumerSettings
+from headrace.groups.consumer_draft import preferred_assignor
 from headrace.groups.consumer_group import NO_ASSIGNMENT, ConsumerGroup
 from headrace.groups.consumer_members import Member
 from headrace.metadata.image import MetadataImage
@@ -22,7 +23,7 @@ def describe(
 ) -> DescribedGroup:
     """The group, its members, what each has and what it shall have."""
     return DescribedGroup(
-        group_id=group.id,
+        group_id=group.group_id,
         group_state=group.state.value,
         group_epoch=group.epoch,
         assignment_epoch=group.assignment_epoch,

@@ -5,19 +5,28 @@ assignment epoch follows when a target assignment is computed for it, and every 
 with its own epoch as it is reconciled.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
 
+from headrace.coordination.effects import Effects, Ticket, TimerKey
+from headrace.errors import NonEmptyGroup, StaleMemberEpoch
 from headrace.groups.assignors import Assignment
+from headrace.groups.consumer_context import REBALANCE, SESSION, ConsumerSettings
 from headrace.groups.consumer_members import (
     LEAVING,
     ClassicProtocolSupport,
     Member,
+    MemberState,
     Owned,
+    ResolvedRegex,
     state_from,
 )
+from headrace.groups.consumer_offsets import check_commit, check_fetch
+from headrace.groups.consumer_records import no_group
+from headrace.groups.group import GroupType
+from headrace.protocol.coordinator_records import CoordinatorRecord
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records import groups as schemas
 from headrace.protocol.uuids import Uuid
@@ -35,14 +44,6 @@ class GroupState(StrEnum):
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
-
-
-class ResolvedRegex(msgspec.Struct, frozen=True):
-    """The topics that a regular expression stands for, at one offset of the metadata log."""
-
-    topics: frozenset[str]
-    version: int = 0
-    timestamp_ms: int = 0
 
 
 class MetadataNote(msgspec.Struct, frozen=True):
@@ -63,19 +64,26 @@ class ConsumerGroup:
         "assignment_epoch",
         "assignment_timestamp_ms",
         "epoch",
+        "group_id",
         "has_partition_metadata",
-        "id",
         "members",
         "metadata_hash",
         "note",
         "owners",
         "regexes",
+        "settings",
         "static_members",
         "target",
     )
 
-    def __init__(self, group_id: str) -> None:
-        self.id = group_id
+    type = GroupType.CONSUMER
+    protocol_type = "consumer"
+
+    def __init__(
+        self, group_id: str, settings: Callable[[], ConsumerSettings] = ConsumerSettings
+    ) -> None:
+        self.group_id = group_id
+        self.settings = settings
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
         self.assignment_epoch = 0
@@ -112,12 +120,54 @@ class ConsumerGroup:
         previous_id = self.static_members.get(member.instance_id or "", member.id)
         return self.target.get(previous_id, NO_ASSIGNMENT)
 
-    def is_subscribed_to(self, topic: str) -> bool:
+    # What every kind of group is (`groups/group.py`).
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, epoch: int, *, is_transaction: bool
+    ) -> None:
+        if check_commit(self, member_id, instance_id, epoch, is_transaction=is_transaction):
+            raise StaleMemberEpoch(f"Received epoch {epoch} is older than the member's.")
+
+    def check_fetch(self, member_id: str, epoch: int) -> None:
+        check_fetch(self, member_id, epoch)
+
+    def check_offset_delete(self) -> None:
+        """At any time: topics that are subscribed to are refused one by one."""
+
+    def check_delete(self) -> None:
+        if self.members:
+            raise NonEmptyGroup(f"Group {self.group_id} is not empty.")
+
+    def is_subscribed(self, topic: str) -> bool:
         return topic in subscribed_topics(self.members, self.regexes)
 
-    def count_of_regex(self, regex: str) -> int:
-        """How many members subscribe by this regular expression."""
-        return sum(member.topic_regex == regex for member in self.members.values())
+    def offsets_expire_from(self, committed_ms: int) -> int | None:
+        return committed_ms
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return list(no_group(self))
+
+    def on_loaded(self, now_ms: int) -> Effects[None]:
+        """Everyone has a whole session again."""
+        timers: dict[TimerKey, int | None] = {}
+        for member in self.members.values():
+            classic = member.classic
+            session_ms = (
+                classic.session_timeout_ms if classic else self.settings().session_timeout_ms
+            )
+            timers[SESSION, self.group_id, member.id] = session_ms
+            if member.state is MemberState.UNREVOKED_PARTITIONS and classic is None:
+                timers[REBALANCE, self.group_id, member.id] = member.rebalance_timeout_ms
+        return Effects(timers=timers)
+
+    def tickets(self) -> list[Ticket]:
+        return []
+
+    # What `apply` is made of.
 
     def replace_member(self, member: Member) -> None:
         """Put a member in, with all that is derived from it."""

@@ -69,6 +69,14 @@ class Member(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, epoch=epoch, previous_epoch=self.epoch)
 
 
+class ResolvedRegex(msgspec.Struct, frozen=True):
+    """The topics that a regular expression stands for, at one offset of the metadata log."""
+
+    topics: frozenset[str]
+    version: int = 0
+    timestamp_ms: int = 0
+
+
 def state_from(number: int) -> MemberState:
     """The state by its number; one that a later version wrote is UNKNOWN."""
     try:

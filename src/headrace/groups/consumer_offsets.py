@@ -6,45 +6,38 @@ because the group moved on.
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from headrace.errors import (
     IllegalGeneration,
     KafkaError,
     StaleMemberEpoch,
     UnknownMemberId,
-    UnsupportedVersion,
 )
-from headrace.groups.consumer_group import ConsumerGroup
 from headrace.groups.consumer_members import Member
 from headrace.protocol.uuids import Uuid
 
-MEMBER_EPOCH_FROM = 9
-"""The version of OffsetCommit and OffsetFetch that names the member epoch."""
+if TYPE_CHECKING:
+    from headrace.groups.consumer_group import ConsumerGroup
 
 CheckPartition = Callable[[Uuid, int], KafkaError | None]
 """What is wrong with the commit of one partition, if anything."""
 
 
 def check_commit(
-    group: ConsumerGroup,
+    group: "ConsumerGroup",
     member_id: str,
     instance_id: str | None,
     epoch: int,
     *,
-    version: int,
-    transactional: bool = False,
+    is_transaction: bool = False,
 ) -> CheckPartition | None:
     """Raise unless a member may commit; what is returned is asked for every partition."""
     if epoch < 0 and not group.members:
         return None
-    if transactional and epoch == -1 and not member_id and instance_id is None:
+    if is_transaction and epoch == -1 and not member_id and instance_id is None:
         return None
     member = _member(group, member_id)
-    if not transactional and not member.speaks_classic and version < MEMBER_EPOCH_FROM:
-        raise UnsupportedVersion(
-            "OffsetCommit version 9 or above must be used by members using the consumer group "
-            "protocol"
-        )
     if epoch == member.epoch:
         return None
     if epoch > member.epoch:
@@ -52,19 +45,19 @@ def check_commit(
     return lambda topic_id, partition: _partition_error(member, epoch, topic_id, partition)
 
 
-def check_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
+def check_fetch(group: "ConsumerGroup", member_id: str, epoch: int) -> None:
     """Raise unless offsets may be told; whoever names no member may always ask."""
-    if member_id is None and epoch < 0:
+    if not member_id and epoch < 0:
         return
-    member = _member(group, member_id or "")
+    member = _member(group, member_id)
     if epoch != member.epoch:
         raise _stale(member, f"Received epoch {epoch} is not the member's {member.epoch}.")
 
 
-def _member(group: ConsumerGroup, member_id: str) -> Member:
+def _member(group: "ConsumerGroup", member_id: str) -> Member:
     member = group.members.get(member_id)
     if member is None:
-        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.id}.")
+        raise UnknownMemberId(f"Member {member_id} is not a member of group {group.group_id}.")
     return member
 
 

@@ -1,13 +1,16 @@
 """The records of a consumer group: types 3 to 8 and 16 of `__consumer_offsets`."""
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from headrace.groups.assignors import Assignment
-from headrace.groups.consumer_group import ConsumerGroup, ResolvedRegex
-from headrace.groups.consumer_members import Member, Owned
+from headrace.groups.consumer_members import Member, Owned, ResolvedRegex
 from headrace.protocol.coordinator_records import CoordinatorRecord, encode_record
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records import groups as schemas
+
+if TYPE_CHECKING:
+    from headrace.groups.consumer_group import ConsumerGroup
 
 _KEYS_OF_A_MEMBER = (
     schemas.ConsumerGroupCurrentMemberAssignmentKey,
@@ -130,32 +133,34 @@ def no_member(group_id: str, member_id: str) -> Iterator[CoordinatorRecord]:
         yield tombstone(key(group_id=group_id, member_id=member_id))
 
 
-def no_group(group: ConsumerGroup, member_ids: Iterable[str]) -> Iterator[CoordinatorRecord]:
+def no_group(
+    group: "ConsumerGroup", member_ids: Iterable[str] | None = None
+) -> Iterator[CoordinatorRecord]:
     """Tombstones for all keys of a group, in the order in which Kafka wants to read them."""
-    ids = list(member_ids)
+    ids = list(group.members if member_ids is None else member_ids)
     current, target, metadata = _KEYS_OF_A_MEMBER
     for key in (current, target):
         for member_id in ids:
-            yield tombstone(key(group_id=group.id, member_id=member_id))
-    yield tombstone(schemas.ConsumerGroupTargetAssignmentMetadataKey(group_id=group.id))
+            yield tombstone(key(group_id=group.group_id, member_id=member_id))
+    yield tombstone(schemas.ConsumerGroupTargetAssignmentMetadataKey(group_id=group.group_id))
     for member_id in ids:
-        yield tombstone(metadata(group_id=group.id, member_id=member_id))
+        yield tombstone(metadata(group_id=group.group_id, member_id=member_id))
     for regex in group.regexes:
-        yield no_regular_expression(group.id, regex)
-    yield no_partition_metadata(group.id)
-    yield tombstone(schemas.ConsumerGroupMetadataKey(group_id=group.id))
+        yield no_regular_expression(group.group_id, regex)
+    yield no_partition_metadata(group.group_id)
+    yield tombstone(schemas.ConsumerGroupMetadataKey(group_id=group.group_id))
 
 
-def whole_group(group: ConsumerGroup) -> Iterator[CoordinatorRecord]:
+def whole_group(group: "ConsumerGroup") -> Iterator[CoordinatorRecord]:
     """All records of a group, as when a classic group becomes this one."""
     for member in group.members.values():
-        yield member_metadata(group.id, member)
-    yield group_epoch(group.id, group.epoch, group.metadata_hash)
+        yield member_metadata(group.group_id, member)
+    yield group_epoch(group.group_id, group.epoch, group.metadata_hash)
     for member_id, target in group.target.items():
-        yield target_assignment(group.id, member_id, target)
-    yield target_epoch(group.id, group.assignment_epoch, group.assignment_timestamp_ms)
+        yield target_assignment(group.group_id, member_id, target)
+    yield target_epoch(group.group_id, group.assignment_epoch, group.assignment_timestamp_ms)
     for member in group.members.values():
-        yield current_assignment(group.id, member)
+        yield current_assignment(group.group_id, member)
 
 
 def tombstone(key: Message) -> CoordinatorRecord:

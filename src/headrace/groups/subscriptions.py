@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Set
 from struct import Struct
 
 from headrace.groups.assignors import TopicSpecification
-from headrace.groups.consumer_group import ResolvedRegex
-from headrace.groups.consumer_members import Member
+from headrace.groups.consumer_members import Member, ResolvedRegex
 from headrace.groups.regular_expressions import compiled
 from headrace.metadata.image import MetadataImage, TopicImage
 from headrace.protocol.uuids import Uuid

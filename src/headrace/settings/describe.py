@@ -13,6 +13,8 @@ from headrace.settings.broker import BROKER_CONFIGS, BrokerSettings, with_dynami
 from headrace.settings.broker_configs import field_name
 from headrace.settings.client_metrics import CLIENT_METRICS_CONFIGS
 from headrace.settings.definitions import ConfigDefinition, ConfigSource, ConfigType, Value
+from headrace.settings.group import GROUP_CONFIGS
+from headrace.settings.group import value_of as group_value_of
 from headrace.settings.topic import TOPIC_CONFIGS, value_of
 
 # Configs that say the same in several units; the first that is set counts.
@@ -128,6 +130,22 @@ def describe_client_metrics(configs: Mapping[str, str]) -> list[DescribedConfig]
         )
         for name, definition in CLIENT_METRICS_CONFIGS.items()
     ]
+
+
+def describe_group(configs: Mapping[str, str], layers: BrokerLayers) -> list[DescribedConfig]:
+    """Every config of a group; what it does not set is as the broker sets it for all groups."""
+    described = []
+    for name, definition in GROUP_CONFIGS.items():
+        value = group_value_of(name, configs, layers.settings)
+        beneath: tuple[Synonym, ...] = (
+            layers.synonyms(definition.synonyms[0])
+            if definition.synonyms
+            else (Synonym(name, definition.render(definition.default), ConfigSource.DEFAULT),)
+        )
+        if name in configs:
+            beneath = (Synonym(name, configs[name], ConfigSource.GROUP), *beneath)
+        described.append(_described(definition, value, beneath, is_read_only=False))
+    return described
 
 
 def _described(

@@ -27,6 +27,7 @@ from headrace.settings.describe import (
     describe_broker,
     describe_client_metrics,
     describe_cluster_default,
+    describe_group,
     describe_topic,
 )
 
@@ -85,7 +86,7 @@ def _configs_of(kind: int, name: str, call: Call) -> Iterable[DescribedConfig]:
             return describe_client_metrics(image.configs_of(kind, name))
         case _:
             _check_named(name, "a group")
-            return ()
+            return describe_group(image.configs_of(kind, name), layers_of(call.broker))
 
 
 def _loggers(name: str, call: Call) -> list[DescribeConfigsResourceResult]:
