@@ -22,6 +22,7 @@ from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.server import Server, ServerLimits
 from headrace.broker.telemetry import Telemetry
+from headrace.broker.transactions import TransactionCoordinator
 from headrace.controller.config_rules import SettingsRules
 from headrace.controller.controller import Controller
 from headrace.controller.decision import ClusterDefaults
@@ -80,6 +81,7 @@ class Broker:
         self.groups: Coordinator[GroupShard] = Coordinator(
             self, CONSUMER_OFFSETS, self._new_group_shard
         )
+        self.transactions = TransactionCoordinator(self)
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.flusher = Flusher(
             loop,
@@ -202,7 +204,7 @@ class Broker:
     @property
     def coordinators(self) -> "tuple[Coordinator[Any], ...]":
         """Every internal topic whose shards live here."""
-        return (self.groups,)
+        return (self.groups, self.transactions.coordinator)
 
     def _follow_topics(self, image: MetadataImage) -> None:
         for coordinator in self.coordinators:

@@ -12,6 +12,7 @@ from headrace.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.protocol.uuids import Uuid, to_text
+from headrace.storage.producer_state import NOT_VERIFIED
 
 if TYPE_CHECKING:
     from headrace.broker.delayed import Delayed
@@ -55,12 +56,16 @@ class Partition:
             )
         return self.log
 
-    def append(self, records: memoryview, now_ms: int) -> "AppendInfo":
+    def append(
+        self, records: memoryview, now_ms: int, transaction_version: int = NOT_VERIFIED
+    ) -> "AppendInfo":
         """Append a client's batch as the leader; with one replica it is committed at once."""
         log = self.log
         if log is None:
             log = self.online_log()
-        info = log.append_as_leader(records, self.leader_epoch, now_ms)
+        info = log.append_as_leader(
+            records, self.leader_epoch, now_ms, transaction_version=transaction_version
+        )
         log.advance_high_watermark(log.log_end_offset)
         return info
 

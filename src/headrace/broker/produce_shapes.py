@@ -6,8 +6,9 @@ partition, which acks, and how the answer begins and ends. Finding it again is o
 dict instead of a decoding and an encoding.
 
 Only the usual, successful case is served here. Whatever differs in the slightest goes through
-`api/records/produce.py`, which alone defines what is right. Shapes are forgotten whenever
-partitions or configs change.
+`api/records/produce.py`, which alone defines what is right: so does the first batch of a
+transaction in a partition, which the log refuses unless its coordinator was asked. Shapes are
+forgotten whenever partitions or configs change.
 """
 
 from struct import Struct
@@ -43,11 +44,27 @@ _pack_offsets = _OFFSETS.pack_into
 class ProduceShape:
     """What a request prefix means, and the answer with gaps for what varies."""
 
-    __slots__ = ("_answer", "_offsets_position", "acks", "is_flexible", "partition")
+    __slots__ = (
+        "_answer",
+        "_offsets_position",
+        "acks",
+        "is_flexible",
+        "is_transactional",
+        "partition",
+    )
 
-    def __init__(self, partition: "Partition", key: TopicKey, acks: int, version: int) -> None:
+    def __init__(
+        self,
+        partition: "Partition",
+        key: TopicKey,
+        acks: int,
+        version: int,
+        *,
+        is_transactional: bool = False,
+    ) -> None:
         self.partition = partition
         self.acks = acks
+        self.is_transactional = is_transactional
         self.is_flexible = version >= FLEXIBLE_FROM
         if self.is_flexible:
             name = key if version >= TOPIC_IDS_FROM else bytes((len(key) + 1,)) + key
@@ -111,7 +128,10 @@ class ProduceShapes:
             return 0
         key, ((_, records),) = request.topics[0]
         assert records is not None
-        shape = ProduceShape(partition, key, request.acks, version)
+        is_transactional = request.transactional_id is not None
+        shape = ProduceShape(
+            partition, key, request.acks, version, is_transactional=is_transactional
+        )
         tail = _size_of_length(len(records)) if shape.is_flexible else 4
         prefix_end = len(frame) - len(records) - tail - (3 if shape.is_flexible else 0)
         if shape.records(frame, prefix_end) is None:
@@ -126,7 +146,6 @@ def _is_usual(request: ProduceView, version: int, partition: "Partition") -> boo
     log = partition.log
     return (
         version >= _ZSTD_FROM
-        and request.transactional_id is None
         and len(request.topics) == 1
         and len(request.topics[0][1]) == 1
         and len(request.topics[0][0]) < 0x7F

@@ -153,6 +153,25 @@ APIS: dict[int, Entry] = _table(
     Entry(ApiKey.DELETE_RECORDS, range(3), "records.delete_records:delete_records"),
     Entry(ApiKey.INIT_PRODUCER_ID, range(6), "transactions.init_producer_id:init_producer_id"),
     Entry(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        range(6),
+        "transactions.add_partitions_to_txn:add_partitions_to_txn",
+    ),
+    Entry(
+        ApiKey.ADD_OFFSETS_TO_TXN, range(5), "transactions.add_offsets_to_txn:add_offsets_to_txn"
+    ),
+    Entry(ApiKey.END_TXN, range(6), "transactions.end_txn:end_txn"),
+    Entry(
+        ApiKey.WRITE_TXN_MARKERS, range(1, 3), "transactions.write_txn_markers:write_txn_markers"
+    ),
+    Entry(ApiKey.TXN_OFFSET_COMMIT, range(6), "transactions.txn_offset_commit:txn_offset_commit"),
+    Entry(
+        ApiKey.DESCRIBE_TRANSACTIONS,
+        range(1),
+        "transactions.describe_transactions:describe_transactions",
+    ),
+    Entry(ApiKey.LIST_TRANSACTIONS, range(3), "transactions.list_transactions:list_transactions"),
+    Entry(
         ApiKey.OFFSET_FOR_LEADER_EPOCH,
         range(2, 5),
         "records.offset_for_leader_epoch:offset_for_leader_epoch",

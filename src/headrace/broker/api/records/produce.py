@@ -1,19 +1,22 @@
 """Produce v3-13: append record sets to the logs that this node leads.
 
 The hottest request of all, so it is served from the frame as it lies (`protocol/hot_produce.py`):
-a record set goes from the request's buffer to its log in one write. v13 names topics by id.
+a record set goes from the request's buffer to its log in one write. v13 names topics by id. What
+belongs to a transaction goes through `produce_admission.py` first.
 """
 
+from collections.abc import Coroutine
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headrace.broker.api.registry import api
+from headrace.broker.produce_admission import Admission, admit, is_transactional
 from headrace.broker.produce_shapes import PREFIX_START
 from headrace.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
-    InvalidTxnState,
     KafkaError,
+    TransactionalIdAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
     UnsupportedCompressionType,
@@ -29,6 +32,8 @@ from headrace.protocol.hot_produce import (
     read_produce,
     write_success,
 )
+from headrace.runtime.eager import finish_now
+from headrace.storage.producer_state import NOT_VERIFIED
 from headrace.storage.usual_append import NOT_USUAL, append_usual
 
 if TYPE_CHECKING:
@@ -43,6 +48,8 @@ _CODEC_POSITION = ATTRIBUTES_POSITION + 1
 Done = list[tuple[TopicKey, list[Appended]]]
 Failures = dict[tuple[TopicKey, int], KafkaError]
 
+_NO_TRANSACTION = Admission({}, NOT_VERIFIED)
+
 
 @api(ApiKey.PRODUCE, versions=range(3, 14))
 def produce(
@@ -54,10 +61,57 @@ def produce(
     correlation_id: int,
 ) -> None:
     request = read_produce(frame, position, version)
+    refusal = _refusal(request)
+    admission: Admission | Coroutine[Any, Any, Admission] = _NO_TRANSACTION
+    if request.transactional_id is not None and refusal is None:
+        try:
+            admission = finish_now(admit(broker, request, version))
+        except KafkaError as error:
+            refusal = error
+    if isinstance(admission, Admission):
+        _produce(broker, connection, frame, version, correlation_id, request, refusal, admission)
+    else:
+        copy = memoryview(bytearray(frame))  # The frame itself lives until this returns.
+        connection.wait()
+        work = _produce_later(
+            broker, connection, copy, position, version, correlation_id, admission
+        )
+        broker.tasks.start(work, "produce in a transaction")
+
+
+async def _produce_later(
+    broker: "Broker",
+    connection: "Connection",
+    frame: memoryview,
+    position: int,
+    version: int,
+    correlation_id: int,
+    admission: Coroutine[Any, Any, Admission],
+) -> None:
+    """The coordinator's word takes time: its record has to be committed first."""
+    refusal = None
+    verdict = _NO_TRANSACTION
+    try:
+        verdict = await admission
+    except KafkaError as error:
+        refusal = error
+    request = read_produce(frame, position, version)
+    _produce(broker, connection, frame, version, correlation_id, request, refusal, verdict)
+
+
+def _produce(
+    broker: "Broker",
+    connection: "Connection",
+    frame: memoryview,
+    version: int,
+    correlation_id: int,
+    request: ProduceView,
+    refusal: KafkaError | None,
+    admission: Admission,
+) -> None:
     done: Done = []
     failures: Failures = {}
     unflushed: list[Log] = []
-    refusal = _refusal(request)
     now_ms = broker.clock.now_ms()
     hosted = (
         broker.partitions.by_id if version >= TOPIC_IDS_FROM else broker.partitions.by_wire_name
@@ -71,7 +125,20 @@ def produce(
                     raise refusal
                 if topic is None:
                     raise _unknown(key, version)
-                appended.append(_append(broker, topic, index, records, now_ms, version, unflushed))
+                if admission.refused and (key, index) in admission.refused:
+                    raise admission.refused[key, index]
+                appended.append(
+                    _append(
+                        broker,
+                        topic,
+                        index,
+                        records,
+                        now_ms,
+                        version,
+                        admission.transaction_version,
+                        unflushed,
+                    )
+                )
             except KafkaError as error:
                 failures[key, index] = error
                 _count_failure(broker, topic, records)
@@ -85,6 +152,9 @@ def produce(
     else:
         answer = write_success(version, correlation_id, done)
     if not unflushed:
+        if connection.is_waiting:
+            connection.finish([answer])
+            return
         connection.answer(answer)
         if not failures:
             _learn(broker, connection, frame, version, request)
@@ -130,6 +200,8 @@ def produce_again(
     try:
         base_offset = append_usual(log, records, partition.leader_epoch, now_ms)
         if base_offset == NOT_USUAL:
+            if is_transactional(records) != shape.is_transactional:
+                return False
             info = partition.append(records, now_ms)
             base_offset, append_time_ms = info.base_offset, info.log_append_time
             count = info.last_offset - base_offset + 1
@@ -177,6 +249,7 @@ def _append(
     records: memoryview | None,
     now_ms: int,
     version: int,
+    transaction_version: int,
     unflushed: "list[Log]",
 ) -> Appended:
     if records is None:
@@ -184,7 +257,7 @@ def _append(
     if version < _ZSTD_FROM and _is_zstd(records):
         raise UnsupportedCompressionType(f"zstd needs Produce v{_ZSTD_FROM}; update the client")
     partition = topic.find(index)
-    info = partition.append(records, now_ms)
+    info = partition.append(records, now_ms, transaction_version)
     if partition.waiters:
         broker.wake_ups.changed(partition)
     log = partition.log
@@ -215,8 +288,12 @@ def _is_zstd(records: memoryview) -> bool:
 def _refusal(request: ProduceView) -> KafkaError | None:
     if request.acks not in (1, -1, 0):
         return InvalidRequiredAcks(f"acks must be 0, 1 or -1 (all), not {request.acks}")
-    if request.transactional_id is not None:
-        return InvalidTxnState("this broker does not serve transactions yet")
+    if request.transactional_id is None and any(
+        is_transactional(records) for _, record_sets in request.topics for _, records in record_sets
+    ):
+        return TransactionalIdAuthorizationFailed(
+            "records of a transaction need a transactional id in the request"
+        )
     return None
 
 
@@ -231,6 +308,8 @@ def _pass_silently(connection: "Connection", failures: Failures) -> None:
     """acks=0 gets no answer; a closed connection is the only way to say that it went wrong."""
     if failures:
         connection.close()
+    elif connection.is_waiting:
+        connection.finish([])
 
 
 def _with_failures(

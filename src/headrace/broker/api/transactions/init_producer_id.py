@@ -1,33 +1,51 @@
-"""InitProducerId v0-5: name a producer, so that what it sends again is recognised.
+"""InitProducerId v0-5: name a producer, or fence the last owner of a transactional id.
 
 v3 lets a producer resume its id and epoch (KIP-360), which only a transactional one needs: an
-idempotent one simply gets a new id. Transactional ids have no coordinator on this broker yet.
+idempotent one simply gets a new id. v4 knows PRODUCER_FENCED.
 """
 
+from collections.abc import Coroutine
+from typing import Any
+
 from headrace.broker.api.registry import Call, api
-from headrace.errors import CoordinatorNotAvailable, InvalidRequest, KafkaError
+from headrace.broker.api.transactions.fencing import for_age
+from headrace.errors import InvalidRequest, KafkaError
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from headrace.runtime.eager import finish_now
+from headrace.transactions.coordinator import ProducerIdAndEpoch
 
 _NONE = -1
+_FENCED_FROM = 4
 
 
 def _refuse(
     request: InitProducerIdRequest, error: KafkaError, version: int
 ) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=error.code, producer_id=_NONE, producer_epoch=_NONE)
+    code = for_age(error, version, _FENCED_FROM).code
+    return InitProducerIdResponse(error_code=code, producer_id=_NONE, producer_epoch=_NONE)
 
 
 @api(ApiKey.INIT_PRODUCER_ID, versions=range(6), refuse=_refuse)
-async def init_producer_id(request: InitProducerIdRequest, call: Call) -> InitProducerIdResponse:
+def init_producer_id(
+    request: InitProducerIdRequest, call: Call
+) -> InitProducerIdResponse | Coroutine[Any, Any, InitProducerIdResponse]:
+    return finish_now(_serve(request, call))
+
+
+async def _serve(request: InitProducerIdRequest, call: Call) -> InitProducerIdResponse:
     if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
         raise InvalidRequest("a producer id and its epoch are given together or not at all")
     if request.transactional_id is None:
         producer_id = await call.broker.producer_ids.allocate()
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-    if not request.transactional_id:
-        raise InvalidRequest("the transactional id is empty")
-    raise CoordinatorNotAvailable("this broker has no transaction coordinator yet")
+    expected = None
+    if request.producer_id != _NONE:
+        expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    producer = await call.broker.transactions.claim(
+        request.transactional_id, request.transaction_timeout_ms, expected
+    )
+    return InitProducerIdResponse(producer_id=producer.id, producer_epoch=producer.epoch)

@@ -1,0 +1,162 @@
+"""TxnOffsetCommit v0-5: a group's offsets, to count if the transaction commits.
+
+v3 says who commits, so that a member of an old generation is refused (KIP-447). v5 is what a
+client of transaction.version 2 sends, without an AddOffsetsToTxn before it (KIP-890).
+"""
+
+from collections.abc import Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
+
+from headrace.broker.api.registry import Call, api
+from headrace.broker.internal_topics import CONSUMER_OFFSETS
+from headrace.broker.transactions import Verification
+from headrace.coordination.effects import Producer
+from headrace.errors import (
+    CoordinatorLoadInProgress,
+    CoordinatorNotAvailable,
+    InvalidGroupId,
+    KafkaError,
+    NetworkException,
+    UnknownTopicOrPartition,
+)
+from headrace.groups.offsets import Commit, check_commit, commit
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from headrace.runtime.eager import finish_now
+from headrace.transactions.coordinator import ProducerIdAndEpoch
+
+if TYPE_CHECKING:
+    from headrace.broker.partitions import Partition
+
+_LOADING_FROM = 2
+_ABORTABLE_FROM = 4
+_EPOCH_BUMP_FROM = 5
+
+
+def _refuse(
+    request: TxnOffsetCommitRequest, error: KafkaError, version: int
+) -> TxnOffsetCommitResponse:
+    code = _as_told(error, version).code
+    known = [
+        (topic.name, one.partition_index) for topic in request.topics for one in topic.partitions
+    ]
+    return _response(request, dict.fromkeys(known, code))
+
+
+@api(ApiKey.TXN_OFFSET_COMMIT, versions=range(6), refuse=_refuse)
+def txn_offset_commit(
+    request: TxnOffsetCommitRequest, call: Call
+) -> TxnOffsetCommitResponse | Coroutine[Any, Any, TxnOffsetCommitResponse]:
+    return finish_now(_serve(request, call))
+
+
+async def _serve(request: TxnOffsetCommitRequest, call: Call) -> TxnOffsetCommitResponse:
+    commits = list(_known(request, call))
+    if not commits:
+        return _response(request, {})
+    codes = await _commit(request, call, commits)
+    return _response(
+        request,
+        {(topic, index): code for (topic, _, index, *_), code in zip(commits, codes, strict=True)},
+    )
+
+
+async def _commit(request: TxnOffsetCommitRequest, call: Call, commits: list[Commit]) -> list[int]:
+    broker = call.broker
+    if not request.group_id:
+        raise InvalidGroupId("the group id is empty")
+    shard = broker.groups.shard_for(request.group_id)
+    await _check_transaction(request, call, shard.partition)
+    check_commit(
+        shard.state,
+        request.group_id,
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        version=call.version,
+        is_transaction=True,
+    )
+    effects = commit(
+        shard.state,
+        request.group_id,
+        commits,
+        broker.clock.now_ms(),
+        producer=Producer(request.producer_id, request.producer_epoch),
+    )
+    codes = shard.carry_out(effects)
+    if isinstance(codes, Coroutine):
+        codes = await codes
+    assert codes is not None
+    return codes
+
+
+async def _check_transaction(
+    request: TxnOffsetCommitRequest, call: Call, partition: "Partition"
+) -> None:
+    """The partition of the group must be part of the transaction, or become so."""
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+    if partition.online_log().producers.is_in_transaction(*producer):
+        return
+    place = CONSUMER_OFFSETS, partition.index
+    refused = await call.broker.transactions.admit(
+        request.transactional_id, producer, {place}, _verification(call.version)
+    )
+    if refused:
+        raise refused[place]
+
+
+def _verification(version: int) -> Verification:
+    if version >= _EPOCH_BUMP_FROM:
+        return Verification.ADD
+    return Verification.ABORTABLE if version >= _ABORTABLE_FROM else Verification.PLAIN
+
+
+def _known(request: TxnOffsetCommitRequest, call: Call) -> Iterator[Commit]:
+    """What is committed for partitions that exist."""
+    for topic in request.topics:
+        image = call.broker.image.topics.get(topic.name)
+        for one in topic.partitions:
+            if image is not None and 0 <= one.partition_index < len(image.partitions):
+                yield (
+                    topic.name,
+                    image.id,
+                    one.partition_index,
+                    one.committed_offset,
+                    one.committed_leader_epoch,
+                    one.committed_metadata,
+                )
+
+
+def _as_told(error: KafkaError, version: int) -> KafkaError:
+    if isinstance(error, NetworkException):
+        error = CoordinatorLoadInProgress(str(error))
+    if isinstance(error, CoordinatorLoadInProgress) and version < _LOADING_FROM:
+        return CoordinatorNotAvailable(str(error))  # The other one makes old producers fail.
+    return error
+
+
+def _response(
+    request: TxnOffsetCommitRequest, codes: dict[tuple[str, int], int]
+) -> TxnOffsetCommitResponse:
+    """A code for each partition; one without is unknown."""
+    unknown = UnknownTopicOrPartition.code
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=one.partition_index,
+                        error_code=codes.get((topic.name, one.partition_index), unknown),
+                    )
+                    for one in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

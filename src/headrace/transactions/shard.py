@@ -1,0 +1,114 @@
+"""One partition of `__transaction_state` as state, with its timers (KIP-98, KIP-890).
+
+What must happen beside the records, writing markers into other partitions, is the shell's:
+`Doors` is how the shard asks for it.
+"""
+
+from typing import Protocol
+
+from headrace.coordination.effects import Effects, RecordFacts, Ticket, TimerKey
+from headrace.protocol.coordinator_records import CoordinatorRecord
+from headrace.transactions.transaction import Transaction, Transactions, encode, tombstone
+
+_TIMEOUTS = ("timeouts",)
+_EXPIRY = ("expiry",)
+_FINISH = "finish"
+_TOMBSTONES_MAX = 1000  # In one batch, which is also one turn of the event loop.
+_FINISH_AGAIN_MS = 500
+
+
+class Doors(Protocol):
+    """What a shard needs from the node around it."""
+
+    @property
+    def timeouts_interval_ms(self) -> int: ...
+
+    @property
+    def expiry_interval_ms(self) -> int: ...
+
+    @property
+    def expiration_ms(self) -> int: ...
+
+    @property
+    def transaction_version(self) -> int:
+        """The level of the cluster's `transaction.version`."""
+
+    def finish(self, transactional_id: str) -> None:
+        """Write the markers of a prepared transaction, and complete it."""
+
+    def abort(self, transactional_id: str) -> None:
+        """Abort a transaction that has been open for too long."""
+
+
+class TransactionShard:
+    """The transactional ids of one partition."""
+
+    def __init__(self, doors: Doors) -> None:
+        self._doors = doors
+        self._transactions = Transactions()
+        self._coming: tuple[CoordinatorRecord, Transaction] | None = None
+        self.by_id = self._transactions.by_id
+
+    def step(self, transaction: Transaction) -> Effects[None]:
+        """The record that takes a transaction one step on."""
+        record = encode(transaction, self._doors.transaction_version)
+        self._coming = record, transaction
+        return Effects(records=[record])
+
+    def finish_later(self, transaction: Transaction) -> Effects[None]:
+        """Some marker could not be written yet."""
+        return Effects(timers={(_FINISH, transaction.transactional_id): _FINISH_AGAIN_MS})
+
+    # The doors of the shell (coordination.effects.ShardState).
+
+    def replay(self, record: CoordinatorRecord, facts: RecordFacts) -> None:
+        """Live, the step is at hand and need not be read from its record again."""
+        coming, self._coming = self._coming, None
+        if coming is not None and coming[0] is record:
+            self._transactions.apply(coming[1])
+        else:
+            self._transactions.replay(*record)
+
+    def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
+        """Nobody writes to this topic in a transaction."""
+
+    def on_loaded(self, now_ms: int) -> Effects[None]:
+        """What a crash left between decision and last marker is carried through."""
+        timers: dict[TimerKey, int | None] = {
+            _TIMEOUTS: self._doors.timeouts_interval_ms,
+            _EXPIRY: self._doors.expiry_interval_ms,
+        }
+        for transaction in self._transactions.prepared:
+            timers[_FINISH, transaction.transactional_id] = 0
+        return Effects(timers=timers)
+
+    def on_timer(self, key: TimerKey, now_ms: int) -> Effects[None]:
+        if key == _TIMEOUTS:
+            return self._time_out(now_ms)
+        if key == _EXPIRY:
+            return self._expire(now_ms)
+        self._doors.finish(key[1])
+        return Effects()
+
+    def tickets(self) -> list[Ticket]:
+        return []
+
+    def _time_out(self, now_ms: int) -> Effects[None]:
+        for transaction in list(self.by_id.values()):
+            if transaction.is_timed_out(now_ms):
+                self._doors.abort(transaction.transactional_id)
+        return Effects(timers={_TIMEOUTS: self._doors.timeouts_interval_ms})
+
+    def _expire(self, now_ms: int) -> Effects[None]:
+        """Forget ids that have been at rest for long, some in each round."""
+        expiration_ms = self._doors.expiration_ms
+        expired = [
+            tombstone(transaction.transactional_id)
+            for transaction in self.by_id.values()
+            if transaction.is_expired(now_ms, expiration_ms)
+        ]
+        is_rest_due = len(expired) > _TOMBSTONES_MAX
+        return Effects(
+            records=expired[:_TOMBSTONES_MAX],
+            timers={_EXPIRY: 0 if is_rest_due else self._doors.expiry_interval_ms},
+        )
