@@ -87,6 +87,8 @@ class GroupsInMemory:
         self.shard = self.new_shard()
         for offset, record in enumerate(self.log):
             self.shard.replay(record, RecordFacts(offset, self.now_ms))
+        self.timers = TimerQueue()
+        self.carry_out(self.shard.on_loaded(self.now_ms))
 
 
 def request_of(

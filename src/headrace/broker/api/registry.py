@@ -197,6 +197,16 @@ APIS: dict[int, Entry] = _table(
     Entry(ApiKey.DESCRIBE_PRODUCERS, range(1), "records.describe_producers:describe_producers"),
     Entry(ApiKey.UNREGISTER_BROKER, range(1), "cluster.unregister_broker:unregister_broker"),
     Entry(
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        range(2),
+        "groups.consumer_group_heartbeat:consumer_group_heartbeat",
+    ),
+    Entry(
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        range(2),
+        "groups.consumer_group_describe:consumer_group_describe",
+    ),
+    Entry(
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
         range(1),
         "telemetry.get_telemetry_subscriptions:get_telemetry_subscriptions",

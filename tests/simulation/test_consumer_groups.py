@@ -1,0 +1,195 @@
+"""Consumer groups under weather: members come, go, die and dawdle, messages are lost and repeated.
+
+A simulated member does what Kafka's clients do: it gives up what an answer does not list, says so
+with its next heartbeat, and begins anew when it is fenced. Failing seeds repeat exactly.
+"""
+
+import random
+
+import pytest
+
+from headrace.errors import FencedMemberEpoch, GroupIdNotFound, KafkaError, UnknownMemberId
+from headrace.groups.consumer_group import ConsumerGroup
+from headrace.protocol.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from headrace.protocol.uuids import Uuid
+from tests.consumer_groups import GROUP, GroupsInMemory, request_of
+from tests.images import image_with, topic_id
+
+TOPICS = ("bills", "orders", "parcels")
+SEEDS = range(40)
+
+
+class Consumer:
+    """One member as its client sees itself."""
+
+    def __init__(self, groups: GroupsInMemory, member_id: str, topics: tuple[str, ...]) -> None:
+        self.groups = groups
+        self.id = member_id
+        self.topics = topics
+        self.epoch = 0
+        self.owned: set[tuple[Uuid, int]] = set()
+        self.has_news = True
+        self.last_answer_ms = groups.now_ms
+
+    def beat(self, chance: random.Random, *, loss: float) -> None:
+        """Send a heartbeat; the request or its answer may be lost, or arrive twice."""
+        if chance.random() < loss:
+            self.has_news = True  # After a timeout a client tells everything again.
+            return
+        answers = [self._send() for _ in range(1 + (chance.random() < loss))]
+        if chance.random() < loss:
+            self.has_news = True
+            return
+        self._take(answers[0])
+
+    def leave(self) -> None:
+        try:
+            self.groups.heartbeat(self.id, -1)
+        except (GroupIdNotFound, UnknownMemberId):
+            pass  # It had been removed already, or never arrived.
+
+    def _send(self) -> ConsumerGroupHeartbeatResponse | KafkaError:
+        whole = self.epoch == 0 or self.has_news
+        fields = (
+            {"subscribed_topic_names": list(self.topics), "rebalance_timeout_ms": 60_000}
+            if whole
+            else {}
+        )
+        owned = {
+            name: [number for topic, number in self.owned if topic == topic_id(name)]
+            for name in TOPICS
+            if any(topic == topic_id(name) for topic, _ in self.owned)
+        }
+        try:
+            return self.groups.send(request_of(self.id, self.epoch, owned, **fields))
+        except KafkaError as error:
+            return error
+
+    def _take(self, answer: ConsumerGroupHeartbeatResponse | KafkaError) -> None:
+        self.last_answer_ms = self.groups.now_ms
+        if isinstance(answer, (FencedMemberEpoch, UnknownMemberId)):
+            self.epoch, self.owned, self.has_news = 0, set(), True
+            return
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse), answer
+        self.epoch = answer.member_epoch
+        self.has_news = False
+        if answer.assignment is not None:
+            self.owned = {
+                (one.topic_id, number)
+                for one in answer.assignment.topic_partitions
+                for number in one.partitions
+            }
+
+
+class Weather:
+    """A group with some consumers, and what befalls them."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.sizes = {name: self.chance.randint(1, 6) for name in TOPICS}
+        self.groups = GroupsInMemory(image_with(topics=self.sizes))
+        self.alike = self.chance.random() < 0.5
+        self.loss = self.chance.choice([0.0, 0.1, 0.3])
+        self.consumers: list[Consumer] = []
+        self.born = 0
+
+    def step(self) -> None:
+        self.groups.wait(self.chance.randint(1, 3_000))
+        self._bury()
+        happening = self.chance.random()
+        if happening < 0.1 or not self.consumers:
+            self._arrive()
+        elif happening < 0.14:
+            self.consumers.pop(self.chance.randrange(len(self.consumers))).leave()
+        elif happening < 0.17:
+            self.consumers.pop(self.chance.randrange(len(self.consumers)))  # Dies without a word.
+        elif happening < 0.19:
+            self._grow()
+        elif happening < 0.2:
+            self.groups.reload()
+        else:
+            self.chance.choice(self.consumers).beat(self.chance, loss=self.loss)
+
+    def calm(self) -> None:
+        """No more changes: everyone beats until all is at rest."""
+        for _ in range(60):
+            self.groups.wait(1_001)
+            self._bury()
+            for consumer in self.consumers:
+                consumer.beat(self.chance, loss=0.0)
+
+    def _arrive(self) -> None:
+        self.born += 1
+        some = tuple(self.chance.sample(TOPICS, self.chance.randint(1, len(TOPICS))))
+        topics = TOPICS if self.alike else some
+        self.consumers.append(Consumer(self.groups, f"member-{self.born}", topics))
+        self.consumers[-1].beat(self.chance, loss=self.loss)
+
+    def _grow(self) -> None:
+        name = self.chance.choice(TOPICS)
+        self.sizes[name] += 1
+        self.groups.image = image_with(topics=self.sizes)
+
+    def _bury(self) -> None:
+        """A client that got no answer for a whole session, or was removed, has stopped working."""
+        members = self.groups.shard.groups.get(GROUP)
+        for consumer in self.consumers:
+            gone = not isinstance(members, ConsumerGroup) or consumer.id not in members.members
+            if gone and consumer.epoch:
+                consumer.epoch, consumer.owned, consumer.has_news = 0, set(), True
+
+    def check_owners(self) -> None:
+        """No partition has two owners: not for the coordinator, not for the clients."""
+        claims = [one for consumer in self.consumers for one in consumer.owned]
+        assert len(claims) == len(set(claims))
+        group = self.groups.shard.groups.get(GROUP)
+        if isinstance(group, ConsumerGroup):
+            held = [
+                (topic, number)
+                for member in group.members.values()
+                for owned in (member.assigned, member.pending_revocation)
+                for topic, numbers in owned.items()
+                for number in numbers
+            ]
+            assert len(held) == len(set(held))
+            assert set(held) == group.owners.keys()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_partitions_have_one_owner_always_and_each_has_one_in_the_end(seed: int) -> None:
+    """CON-3, CON-4, CON-5."""
+    weather = Weather(seed)
+    for _ in range(200):
+        weather.step()
+        weather.check_owners()
+    weather.calm()
+    weather.check_owners()
+    if not weather.consumers:
+        return
+    group = weather.groups.group
+    assert group.state_name == "Stable"
+    assert {one.id for one in weather.consumers} == group.members.keys()
+    wanted = {
+        (topic_id(name), number)
+        for consumer in weather.consumers
+        for name in consumer.topics
+        for number in range(weather.sizes[name])
+    }
+    assert {one for consumer in weather.consumers for one in consumer.owned} == wanted
+    if weather.alike:
+        loads = [len(consumer.owned) for consumer in weather.consumers]
+        assert max(loads) - min(loads) <= 1
+
+
+@pytest.mark.parametrize("seed", SEEDS[:20])
+def test_a_restart_forgets_nothing(seed: int) -> None:
+    weather = Weather(seed)
+    for _ in range(100):
+        weather.step()
+    before = weather.groups.group
+    weather.groups.reload()
+    after = weather.groups.group
+    assert after.members == before.members
+    assert (after.epoch, after.assignment_epoch) == (before.epoch, before.assignment_epoch)
+    assert after.target == before.target
+    assert after.owners == before.owners
