@@ -1,4 +1,4 @@
-"""Consumer groups in memory: decisions are carried out as the broker does, on a clock of our own."""
+"""Consumer groups in memory: decisions are carried out as by the broker, on a clock of our own."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -215,8 +215,7 @@ def test_a_deleted_topic_is_taken_away(groups: GroupsInMemory) -> None:
 
 def test_a_pattern_stands_for_the_topics_that_match_as_they_come(groups: GroupsInMemory) -> None:
     """CON-1."""
-    fields = {"subscribed_topic_names": None, "subscribed_topic_regex": "ord.*"}
-    answer = groups.join("ada", **fields)
+    answer = groups.join("ada", subscribed_topic_names=None, subscribed_topic_regex="ord.*")
     assert assigned_by(answer) == ALL
     groups.image = image_with(topics={"orders": 6, "ordinary": 1, "other": 1})
     groups.wait(2_000)
