@@ -1,0 +1,54 @@
+"""Coroutines that are run without a task as far as they get."""
+
+import asyncio
+
+import pytest
+
+from headrace.runtime.eager import finish_now
+
+
+async def quick(value: int) -> int:
+    if value < 0:
+        raise ValueError(value)
+    return value
+
+
+async def slow(gates: list[asyncio.Future[int]]) -> int:
+    total = 0
+    for gate in gates:
+        try:
+            total += await gate
+        except ZeroDivisionError:
+            total += 100
+    return total
+
+
+def test_what_never_waits_is_done_at_once() -> None:
+    assert finish_now(quick(3)) == 3
+
+
+def test_what_fails_at_once_fails_at_once() -> None:
+    with pytest.raises(ValueError, match="-1"):
+        finish_now(quick(-1))
+
+
+async def test_what_waits_is_awaited() -> None:
+    gates = [asyncio.get_running_loop().create_future() for _ in range(3)]
+    rest = finish_now(slow(gates))
+    assert asyncio.iscoroutine(rest)
+    task = asyncio.ensure_future(rest)
+    gates[0].set_result(1)
+    await asyncio.sleep(0)
+    gates[1].set_exception(ZeroDivisionError())
+    gates[2].set_result(2)
+    assert await task == 103
+
+
+async def test_a_cancellation_reaches_the_work() -> None:
+    gate: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(finish_now(slow([gate])))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert gate.cancelled()
