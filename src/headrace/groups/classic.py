@@ -315,14 +315,17 @@ def heartbeat(
     return Effects(reply=code, timers={("classic.session", group_id, member_id): session_ms})
 
 
-def keep_alive_by_commit(shard: "GroupShard", group_id: str, member_id: str) -> TimerKey | None:
-    """The session that a commit keeps up, as a heartbeat does."""
+def keep_alive_by_commit(
+    shard: "GroupShard", group_id: str, member_id: str
+) -> tuple[TimerKey, int] | None:
+    """The session that a commit keeps up, as a heartbeat does, and for how long."""
     group = shard.groups.get(group_id)
-    if not isinstance(group, ClassicGroup) or member_id not in group.members:
+    if not isinstance(group, ClassicGroup):
         return None
     if group.state not in (State.STABLE, State.PREPARING_REBALANCE):
         return None
-    return ("classic.session", group_id, member_id)
+    member = group.members.get(member_id)
+    return None if member is None else (session_timer(group, member), member.session_timeout_ms)
 
 
 def leave(

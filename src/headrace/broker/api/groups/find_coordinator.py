@@ -1,13 +1,26 @@
 """FindCoordinator v0-6: which broker coordinates a group, a transactional id or a share partition.
 
-v4 asks for several keys at once (KIP-699); v6 adds share partitions. This broker coordinates
-nothing yet, so a well-formed key is answered with COORDINATOR_NOT_AVAILABLE, which clients take
-for a passing state: consumers that assign partitions themselves go on without a group.
+v4 asks for several keys at once (KIP-699); v6 adds share partitions. The first who asks has the
+internal topic created, and waits for it; Kafka sends such a client away to ask again.
 """
 
+from collections.abc import Coroutine
+from typing import Any
+
 from headrace.broker.api.registry import Call, api
-from headrace.broker.topology import NO_NODE
-from headrace.errors import CoordinatorNotAvailable, InvalidRequest, KafkaError
+from headrace.broker.coordinators import Coordinator as Coordinates
+from headrace.broker.internal_topics import (
+    CONSUMER_OFFSETS,
+    SHARE_GROUP_STATE,
+    TRANSACTION_STATE,
+)
+from headrace.broker.topology import NO_NODE, endpoint_of
+from headrace.errors import (
+    CoordinatorNotAvailable,
+    InvalidGroupId,
+    InvalidRequest,
+    KafkaError,
+)
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.find_coordinator import (
     Coordinator,
@@ -17,37 +30,79 @@ from headrace.protocol.schemas.find_coordinator import (
 from headrace.protocol.uuids import from_text
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_TOPICS = {
+    _GROUP: CONSUMER_OFFSETS,
+    _TRANSACTION: TRANSACTION_STATE,
+    _SHARE: SHARE_GROUP_STATE,
+}
+_BATCHED_FROM, _SHARE_FROM = 4, 6
 
 
 def _refuse(
     request: FindCoordinatorRequest, error: KafkaError, version: int
 ) -> FindCoordinatorResponse:
-    if version >= 4:
+    if version >= _BATCHED_FROM:
         nobody = [_nobody(key, error) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=nobody)
-    return FindCoordinatorResponse(
-        error_code=error.code, error_message=str(error), node_id=NO_NODE, port=NO_NODE
-    )
+    return _as_single(_nobody(request.key, error))
 
 
 @api(ApiKey.FIND_COORDINATOR, versions=range(7), refuse=_refuse)
-def find_coordinator(request: FindCoordinatorRequest, call: Call) -> FindCoordinatorResponse:
-    if call.version < 4:
-        raise _why_nobody(request.key_type, request.key, call.version)
+def find_coordinator(
+    request: FindCoordinatorRequest, call: Call
+) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
+    if request.key_type not in _TOPICS:
+        raise InvalidRequest(f"there is no coordinator type {request.key_type}")
+    coordinates = _coordinates(request.key_type, call)
+    if coordinates.exists:
+        return _answer(request, coordinates, call)
+    return _create_and_answer(request, coordinates, call)
+
+
+async def _create_and_answer(
+    request: FindCoordinatorRequest, coordinates: Coordinates[Any], call: Call
+) -> FindCoordinatorResponse:
+    await coordinates.ensure_topic()
+    return _answer(request, coordinates, call)
+
+
+def _coordinates(key_type: int, call: Call) -> Coordinates[Any]:
+    topic = _TOPICS[key_type]
+    for coordinates in call.broker.coordinators:
+        if coordinates.topic == topic:
+            return coordinates
+    raise CoordinatorNotAvailable(f"this broker does not keep {topic}")
+
+
+def _answer(
+    request: FindCoordinatorRequest, coordinates: Coordinates[Any], call: Call
+) -> FindCoordinatorResponse:
+    if call.version < _BATCHED_FROM:
+        return _as_single(_find(request.key_type, request.key, coordinates, call))
     return FindCoordinatorResponse(
         coordinators=[
-            _nobody(key, _why_nobody(request.key_type, key, call.version))
-            for key in request.coordinator_keys
+            _find(request.key_type, key, coordinates, call) for key in request.coordinator_keys
         ]
     )
 
 
-def _why_nobody(key_type: int, key: str, version: int) -> KafkaError:
-    if key_type not in (_GROUP, _TRANSACTION, _SHARE):
-        return InvalidRequest(f"there is no coordinator type {key_type}")
-    if key_type == _SHARE and (version < 6 or not _is_share_partition(key)):
-        return InvalidRequest("a share partition is named group:topic-id:partition, from v6 on")
-    return CoordinatorNotAvailable("this broker coordinates no groups or transactions yet")
+def _find(key_type: int, key: str, coordinates: Coordinates[Any], call: Call) -> Coordinator:
+    try:
+        _check(key_type, key, call.version)
+        broker = call.broker.image.brokers.get(coordinates.leader_of(key))
+        endpoint = None if broker is None else endpoint_of(broker, call.listener)
+        if broker is None or endpoint is None:
+            raise CoordinatorNotAvailable(f"the coordinator of {key} cannot be reached now")
+    except KafkaError as error:
+        return _nobody(key, error)
+    return Coordinator(key=key, node_id=broker.id, host=endpoint.host, port=endpoint.port)
+
+
+def _check(key_type: int, key: str, version: int) -> None:
+    if key_type == _GROUP and not key:
+        raise InvalidGroupId("the group id is empty")
+    if key_type == _SHARE and (version < _SHARE_FROM or not _is_share_partition(key)):
+        raise InvalidRequest("a share partition is named group:topic-id:partition, from v6 on")
 
 
 def _is_share_partition(key: str) -> bool:
@@ -68,4 +123,14 @@ def _nobody(key: str, error: KafkaError) -> Coordinator:
         port=NO_NODE,
         error_code=error.code,
         error_message=str(error),
+    )
+
+
+def _as_single(found: Coordinator) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message if found.error_code else None,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
     )

@@ -1,0 +1,76 @@
+"""DescribeGroups v0-6: the state and the members of classic groups.
+
+v3 adds allowed operations, v4 instance ids; v6 tells a missing group by an error and no longer as
+a dead one (KIP-1043).
+"""
+
+from headrace.broker.api.registry import Call, api
+from headrace.broker.authorized_operations import NOT_ASKED, ON_GROUP
+from headrace.errors import GroupIdNotFound, InvalidGroupId, KafkaError
+from headrace.groups.classic_group import ClassicGroup, Member, State
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+_MISSING_IS_ERROR_FROM = 6
+
+
+def _refuse(
+    request: DescribeGroupsRequest, error: KafkaError, version: int
+) -> DescribeGroupsResponse:
+    return DescribeGroupsResponse(
+        groups=[DescribedGroup(error.code, str(error), name) for name in request.groups]
+    )
+
+
+@api(ApiKey.DESCRIBE_GROUPS, versions=range(7), refuse=_refuse)
+def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
+    allowed = ON_GROUP if request.include_authorized_operations else NOT_ASKED
+    described = []
+    for group_id in request.groups:
+        try:
+            group = _describe(group_id, call)
+            group.authorized_operations = allowed
+        except KafkaError as error:
+            group = DescribedGroup(error.code, str(error), group_id)
+        described.append(group)
+    return DescribeGroupsResponse(groups=described)
+
+
+def _describe(group_id: str, call: Call) -> DescribedGroup:
+    if not group_id:
+        raise InvalidGroupId("the group id is empty")
+    group = call.broker.groups.shard_for(group_id).state.groups.get(group_id)
+    if not isinstance(group, ClassicGroup):
+        return _missing(group_id, call.version)
+    is_stable = group.state is State.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state_name,
+        protocol_type=group.protocol_type,
+        protocol_data=(group.protocol or "") if is_stable else "",
+        members=[_member(group, one, is_stable=is_stable) for one in group.members.values()],
+    )
+
+
+def _missing(group_id: str, version: int) -> DescribedGroup:
+    dead = DescribedGroup(group_id=group_id, group_state=State.DEAD)
+    if version >= _MISSING_IS_ERROR_FROM:
+        dead.error_code = GroupIdNotFound.code
+        dead.error_message = f"Group {group_id} not found."
+    return dead
+
+
+def _member(group: ClassicGroup, member: Member, *, is_stable: bool) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        member_metadata=member.metadata_for(group.protocol) if is_stable else b"",
+        member_assignment=member.assignment if is_stable else b"",
+    )
