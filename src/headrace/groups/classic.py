@@ -24,6 +24,8 @@ from headrace.errors import (
     UnknownMemberId,
 )
 from headrace.groups.classic_group import ClassicGroup, Member, Protocols, State
+from headrace.groups.consumer_context import Context
+from headrace.groups.consumer_group import ConsumerGroup
 from headrace.groups.group import Replay
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -68,6 +70,8 @@ def join(
     """A member joins or joins again; it usually waits until all others have."""
     is_new = joining.member_id == NOBODY
     group = shard.groups.get(joining.group_id)
+    if isinstance(group, ConsumerGroup):
+        return _join_consumers(shard, group, joining, ticket, now_ms)
     if group is None:
         if not is_new:
             return refuse_join(joining.member_id, UnknownMemberId())
@@ -87,6 +91,30 @@ def join(
     if joining.member_id in group.pending_join:
         return _add(step, joining, joining.member_id, ticket)
     return _join_again(step, joining, ticket)
+
+
+def _join_consumers(
+    shard: "GroupShard", group: ConsumerGroup, joining: Joining, ticket: Ticket, now_ms: int
+) -> Effects[JoinGroupResponse]:
+    """A member of this protocol joins a group of the new one; an empty one becomes classic."""
+    from headrace.groups import consumer_classic
+
+    if group.members:
+        try:
+            return consumer_classic.join(group, joining, _context(shard, group, now_ms))
+        except KafkaError as error:
+            return refuse_join(joining.member_id, error)
+    if joining.member_id != NOBODY:
+        return refuse_join(joining.member_id, UnknownMemberId())
+    tombstones = group.tombstones()
+    shard.groups[joining.group_id] = ClassicGroup(joining.group_id)
+    effects = join(shard, joining, ticket, now_ms)
+    effects.records[:0] = tombstones
+    return effects
+
+
+def _context(shard: "GroupShard", group: ConsumerGroup, now_ms: int) -> Context:
+    return Context(shard.image(), group.settings(), now_ms)
 
 
 def refuse_join(member_id: str, error: KafkaError) -> Effects[JoinGroupResponse]:
@@ -241,6 +269,10 @@ def sync(
 ) -> Effects[SyncGroupResponse]:
     """A member asks for its share; the leader brings everyone's."""
     group = shard.groups.get(request.group_id)
+    if isinstance(group, ConsumerGroup):
+        from headrace.groups import consumer_classic
+
+        return consumer_classic.sync(group, request, _context(shard, group, now_ms))
     if not isinstance(group, ClassicGroup) or group.state is State.EMPTY:
         raise UnknownMemberId(f"group {request.group_id} has no members")
     _check_sync(group, request)
@@ -299,6 +331,10 @@ def heartbeat(
 ) -> Effects[int]:
     """A member is alive; the reply is the error code that tells it what goes on."""
     group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        from headrace.groups import consumer_classic
+
+        return consumer_classic.heartbeat(group, member_id, instance_id, generation)
     if not isinstance(group, ClassicGroup):
         raise UnknownMemberId(f"there is no group {group_id}")
     if group.state is State.DEAD:
@@ -333,6 +369,10 @@ def leave(
 ) -> Effects[list[MemberResponse]]:
     """Members leave, or an administrator removes them; the rest rebalance once."""
     group = shard.groups.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        from headrace.groups import consumer_classic
+
+        return consumer_classic.leave(group, identities, _context(shard, group, now_ms))
     if not isinstance(group, ClassicGroup):
         raise UnknownMemberId(f"there is no group {group_id}")
     if group.state is State.DEAD:
@@ -371,6 +411,13 @@ def _leave_one(step: "_Step", identity: "MemberIdentity") -> MemberResponse:
         return response
     step.remove(group.members[member_id])
     return response
+
+
+def rebalance(shard: "GroupShard", group: ClassicGroup, now_ms: int) -> Effects[None]:
+    """Have all members join again, as when a consumer group has become classic."""
+    step = _Step(shard, group, now_ms)
+    step.rebalance_or_complete()
+    return step.effects
 
 
 # Timers.

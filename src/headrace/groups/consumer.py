@@ -26,6 +26,8 @@ from headrace.errors import (
     UnsupportedAssignor,
 )
 from headrace.groups import consumer_records as records
+from headrace.groups.classic import rebalance
+from headrace.groups.classic_group import ClassicGroup
 from headrace.groups.consumer_context import (
     REBALANCE,
     SESSION,
@@ -44,6 +46,13 @@ from headrace.groups.consumer_members import (
     Member,
     MemberState,
     is_within,
+)
+from headrace.groups.consumer_migration import (
+    ALL_CLASSIC,
+    DOWNGRADED,
+    downgrade,
+    may_downgrade,
+    upgrade,
 )
 from headrace.groups.group import Replay
 from headrace.groups.reconciliation import Reported
@@ -87,9 +96,16 @@ REPLAYS: dict[int, Replay] = dict.fromkeys((3, 4, 5, 6, 7, 8, 16), replay)
 def on_timer(shard: "GroupShard", key: TimerKey, now_ms: int) -> Effects[None]:
     """A member was silent or slow for too long."""
     group = shard.groups.get(key[1])
+    if isinstance(group, ClassicGroup) and key[0] == DOWNGRADED:
+        return rebalance(shard, group, now_ms)
     if not isinstance(group, ConsumerGroup):
         return Effects()
-    return expire(group, key, Context(shard.image(), group.settings(), now_ms))
+    context = Context(shard.image(), group.settings(), now_ms)
+    if key[0] == ALL_CLASSIC:
+        members = list(group.members.values())
+        may = may_downgrade(members, context.settings)
+        return downgrade(group, members, context) if may else Effects()
+    return expire(group, key, context)
 
 
 def serve_heartbeat(
@@ -97,13 +113,20 @@ def serve_heartbeat(
 ) -> Effects[ConsumerGroupHeartbeatResponse]:
     """Decide on a heartbeat that `check_request` has passed."""
     group = shard.groups.get(request.group_id)
-    if group is not None and not isinstance(group, ConsumerGroup):
-        raise GroupIdNotFound(f"Group {request.group_id} is not a consumer group.")
-    settings = LiveSettings(shard, request.group_id) if group is None else group.settings
-    context = Context(shard.image(), settings(), now_ms)
-    if request.member_epoch < 0:
-        return leave(group, request, context)
-    return heartbeat(group, request, client, context)
+    if isinstance(group, ConsumerGroup):
+        context = Context(shard.image(), group.settings(), now_ms)
+        if request.member_epoch < 0:
+            return leave(group, request, context)
+        return heartbeat(group, request, client, context)
+    if request.member_epoch != JOINING or not isinstance(group, ClassicGroup | None):
+        what = "not found" if group is None else "not a consumer group"
+        raise GroupIdNotFound(f"Group {request.group_id} is {what}.")
+    new = ConsumerGroup(request.group_id, LiveSettings(shard, request.group_id))
+    context = Context(shard.image(), new.settings(), now_ms)
+    if group is None:
+        return heartbeat(new, request, client, context)
+    upgraded = upgrade(group, new, context)
+    return upgraded.followed_by(heartbeat(upgraded.group, request, client, context))
 
 
 class LiveSettings:
@@ -166,20 +189,16 @@ def _check_not_empty(value: str | None, message: str) -> None:
 
 
 def heartbeat(
-    group: ConsumerGroup | None,
+    group: ConsumerGroup,
     request: ConsumerGroupHeartbeatRequest,
     client: Client,
     context: Context,
 ) -> Effects[ConsumerGroupHeartbeatResponse]:
     """A member says that it is there, and perhaps what it wants and has; `leave` is the rest."""
     epoch = request.member_epoch
-    if group is None:
-        if epoch != JOINING:
-            raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
-        group = ConsumerGroup(request.group_id)
-    elif epoch > 0 and (settled := _settled(group, request, context)) is not None:
+    if epoch > 0 and (settled := _settled(group, request, context)) is not None:
         return settled
-    _check_room(group, request.member_id, context.settings)
+    check_room(group, request.member_id, context.settings)
     draft = Draft(group, context)
     member = _member_of(draft, request)
     changed = draft.take_in(member, _told(member, request, client))
@@ -225,11 +244,9 @@ def _settled(
 
 
 def leave(
-    group: ConsumerGroup | None, request: ConsumerGroupHeartbeatRequest, context: Context
+    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, context: Context
 ) -> Effects[ConsumerGroupHeartbeatResponse]:
     """A member goes; a static one may do so for a while, and keeps its partitions meanwhile."""
-    if group is None:
-        raise GroupIdNotFound(f"Consumer group {request.group_id} not found.")
     member = known_member(group, request.member_id, request.instance_id)
     reply = ConsumerGroupHeartbeatResponse(
         member_id=request.member_id, member_epoch=request.member_epoch
@@ -249,10 +266,17 @@ def leave(
 def remove_members(
     group: ConsumerGroup, members: Iterable[Member], context: Context
 ) -> Effects[None]:
-    """Take members out, and have what they had assigned anew."""
+    """Take members out, and have what they had assigned anew.
+
+    If those who are left all speak the classic protocol, theirs is a classic group again.
+    """
+    gone = {member.id: member for member in members}
+    left = [member for member in group.members.values() if member.id not in gone]
+    if may_downgrade(left, context.settings):
+        return downgrade(group, left, context)
     draft = Draft(group, context)
     timers: dict[TimerKey, int | None] = {}
-    for member in members:
+    for member in gone.values():
         draft.remove(member)
         timers |= dict.fromkeys(timers_of_member(group.group_id, member.id))
     draft.forget_unused_regexes()
@@ -288,7 +312,8 @@ def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
     return member
 
 
-def _check_room(group: ConsumerGroup, member_id: str, settings: ConsumerSettings) -> None:
+def check_room(group: ConsumerGroup, member_id: str, settings: ConsumerSettings) -> None:
+    """Raise if a group is full and the member is not one of it already."""
     if len(group.members) >= settings.max_size and member_id not in group.members:
         raise GroupMaxSizeReached(
             f"The consumer group has reached its maximum capacity of {settings.max_size} members."

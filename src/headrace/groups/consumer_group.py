@@ -57,7 +57,8 @@ class MetadataNote(msgspec.Struct, frozen=True):
 class ConsumerGroup:
     """The hard state of a group, and what is derived from it; only `apply` changes it.
 
-    `note` remembers a computation and may be forgotten at any time.
+    `note` remembers a computation, `joining` whom of the classic protocol we have told to join
+    again; both may be forgotten at any time.
     """
 
     __slots__ = (
@@ -66,6 +67,7 @@ class ConsumerGroup:
         "epoch",
         "group_id",
         "has_partition_metadata",
+        "joining",
         "members",
         "metadata_hash",
         "note",
@@ -95,6 +97,7 @@ class ConsumerGroup:
         self.owners: dict[tuple[Uuid, int], str] = {}
         self.has_partition_metadata = False
         self.note: MetadataNote | None = None
+        self.joining: set[str] = set()
 
     @property
     def state(self) -> GroupState:
@@ -189,6 +192,7 @@ class ConsumerGroup:
         if member is None:
             return
         self._forget_owner(member)
+        self.joining.discard(member_id)
         if self.static_members.get(member.instance_id or "") == member_id:
             del self.static_members[member.instance_id or ""]
         self.note = None

@@ -63,7 +63,8 @@ def test_a_second_member_waits_until_the_first_has_given_up_its_half(
 
     told = groups.heartbeat("ada", first.member_epoch, {"orders": range(6)})
     kept = assigned_by(told)
-    assert kept is not None and len(kept[ORDERS]) == 3
+    assert kept is not None
+    assert len(kept[ORDERS]) == 3
     assert told.member_epoch == first.member_epoch
     assert groups.group.members["ada"].state is MemberState.UNREVOKED_PARTITIONS
 
