@@ -105,11 +105,11 @@ class Producer:
         if header.producer_epoch == self.epoch:
             batches = self.batches
             last_sequence = batches[-1].last_sequence if batches else NO_SEQUENCE
+            if header.attributes & TRANSACTIONAL and self.transaction_first_offset == NO_OFFSET:
+                check_verified(header, transaction_version)
             if header.base_sequence == (last_sequence + 1) & SEQUENCE_MAX:
                 if self.transaction_first_offset != NO_OFFSET:
                     self._check_transaction(header)
-                elif header.attributes & TRANSACTIONAL:
-                    check_verified(header, transaction_version)
                 return None
             return self._sent_again(header)
         self.check_epoch(header)

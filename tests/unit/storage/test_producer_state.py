@@ -285,11 +285,13 @@ def test_a_transaction_begins_only_where_its_coordinator_was_asked(log: Log) -> 
     assert log.last_stable_offset == log.log_end_offset
 
 
-def test_a_batch_of_an_ended_transaction_sent_again_is_recognised(log: Log) -> None:
+def test_a_batch_of_the_last_transaction_sent_again_is_recognised(log: Log) -> None:
     first = in_transaction(log, 0)
     end(log, COMMIT)
-    again = sequenced(log, 0, transactional=True, transaction_version=NOT_VERIFIED)
+    again = sequenced(log, 0, transactional=True)
     assert (again.duplicate, again.base_offset) == (True, first)
+    with pytest.raises(InvalidTxnState):
+        sequenced(log, 0, transactional=True, transaction_version=NOT_VERIFIED)
 
 
 def test_a_v2_transaction_begins_with_the_first_sequence_number(log: Log) -> None:
