@@ -1,1 +1,64 @@
 """A data streaming platform that every Kafka client takes for Kafka."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message as Message
+    from confluent_kafka import TopicPartition as TopicPartition
+
+    from headrace.client.admin import Admin as Admin
+    from headrace.client.async_admin import AsyncAdmin as AsyncAdmin
+    from headrace.client.async_consumer import AsyncConsumer as AsyncConsumer
+    from headrace.client.async_consumer import AsyncShareConsumer as AsyncShareConsumer
+    from headrace.client.async_producer import AsyncDelivery as AsyncDelivery
+    from headrace.client.async_producer import AsyncProducer as AsyncProducer
+    from headrace.client.consumer import CommitFailed as CommitFailed
+    from headrace.client.consumer import Consumer as Consumer
+    from headrace.client.consumer import DeserializationFailed as DeserializationFailed
+    from headrace.client.deliveries import Delivery as Delivery
+    from headrace.client.deliveries import DeliveryFailed as DeliveryFailed
+    from headrace.client.partitioners import InvalidPartition as InvalidPartition
+    from headrace.client.partitioners import murmur2 as murmur2
+    from headrace.client.producer import Producer as Producer
+    from headrace.client.producer_transactions import TransactionAborted as TransactionAborted
+    from headrace.client.properties import InvalidProperty as InvalidProperty
+    from headrace.client.rebalancing import RebalanceListener as RebalanceListener
+    from headrace.client.share_consumer import ShareConsumer as ShareConsumer
+
+# The client's names and where they live. They are imported when first used: the broker and the
+# commands import this package too, and shall not pay for a client that they do not use.
+_HOMES = {
+    "Admin": "admin",
+    "AsyncAdmin": "async_admin",
+    "AsyncConsumer": "async_consumer",
+    "AsyncDelivery": "async_producer",
+    "AsyncProducer": "async_producer",
+    "AsyncShareConsumer": "async_consumer",
+    "CommitFailed": "consumer",
+    "Consumer": "consumer",
+    "Delivery": "deliveries",
+    "DeliveryFailed": "deliveries",
+    "DeserializationFailed": "consumer",
+    "InvalidPartition": "partitioners",
+    "InvalidProperty": "properties",
+    "Message": "consumer",
+    "Producer": "producer",
+    "RebalanceListener": "rebalancing",
+    "ShareConsumer": "share_consumer",
+    "TopicPartition": "consumer",
+    "TransactionAborted": "producer_transactions",
+    "murmur2": "partitioners",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'headrace' has no attribute {name!r}")
+    found = getattr(import_module(f"headrace.client.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from headrace.client.cluster import Cluster
+from headrace.client.properties import Properties
 
 if TYPE_CHECKING:
     from headrace.client.configs import Configs
@@ -23,9 +24,14 @@ class Admin:
     """Administers the cluster behind some bootstrap addresses; close it, or use it in a `with`."""
 
     def __init__(
-        self, bootstrap: str, properties: Mapping[str, str] | None = None, timeout_s: float = 30.0
+        self,
+        bootstrap: Properties,
+        properties: Mapping[str, str] | None = None,
+        timeout_s: float = 30.0,
     ) -> None:
-        self.cluster = Cluster(bootstrap, properties, timeout_s)
+        given = {} if isinstance(bootstrap, str) else dict(bootstrap)
+        servers = bootstrap if isinstance(bootstrap, str) else given.get("bootstrap.servers", "")
+        self.cluster = Cluster(servers, {**given, **(properties or {})}, timeout_s)
 
     @cached_property
     def topics(self) -> "Topics":

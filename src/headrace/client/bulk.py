@@ -129,9 +129,10 @@ class RecordProducer:
     ) -> None:
         try:
             # By position, as names cost a third more here: topic, value, key, partition,
-            # callback, on_delivery, timestamp, headers.
+            # callback, on_delivery (which counts only where no callback is given at all, not even
+            # None), timestamp, headers.
             self._producer.produce(
-                self.topic, value, key, partition, None, self._on_failure, timestamp_ms, headers
+                self.topic, value, key, partition, self._on_failure, None, timestamp_ms, headers
             )
         except KafkaException as error:
             self.failures[error.args[0].str()] += 1

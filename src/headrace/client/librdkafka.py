@@ -1,18 +1,37 @@
-"""What producers and consumers on confluent-kafka have in common: settings and error texts."""
+"""What all clients on confluent-kafka have in common: settings, and errors as exceptions."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.addresses import BrokerUnreachable
-from headrace.errors import HeadraceError
+from headrace.client.properties import InvalidProperty, unknown
+from headrace.errors import HeadraceError, error_for
 
-_UNREACHABLE = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE"})
+_UNREACHABLE = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"})
+_TIMED_OUT = frozenset({"_TIMED_OUT", "_MSG_TIMED_OUT", "_TIMED_OUT_QUEUE"})
+_NO_SUCH_PROPERTY = re.compile(r'No such configuration property: "(.+?)"')
+_BAD_VALUE = re.compile(r"(Invalid value for c|C)onfiguration property")
+
+# librdkafka reconnects by itself; a broker that is away for a moment ends no work.
+PASSING = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+    }
+)
 
 
 class ClientFailure(HeadraceError):
     """librdkafka gave up; the message says on what."""
+
+
+class TimedOut(HeadraceError, TimeoutError):
+    """It took longer than it was allowed to."""
 
 
 def client_settings(
@@ -32,11 +51,33 @@ def client_settings(
 
 
 def translated(exception: KafkaException, bootstrap: str) -> HeadraceError:
-    """The one-line error that a librdkafka exception stands for."""
+    """The one-line error that a librdkafka exception of a command stands for."""
     error = exception.args[0]
-    if error.name() in _UNREACHABLE:
+    if error.name() in _UNREACHABLE or error.name() in _TIMED_OUT:
         return BrokerUnreachable(
             f"no broker of {bootstrap} answers ({error.name()[1:].lower()}); check the addresses,"
             " and the security settings in --command-config"
         )
-    return ClientFailure(f"{error.str()} ({error.name().lstrip('_')})")
+    return exception_for(error)
+
+
+def exception_for(error: KafkaError, what: str = "") -> HeadraceError:
+    """The exception that an error of librdkafka stands for; a broker's code keeps its class."""
+    name = error.name()
+    text = f"{what}: {error.str().strip()}" if what else error.str().strip()
+    if found := _NO_SUCH_PROPERTY.search(text):
+        return unknown(found[1])
+    if error.code() == KafkaError._INVALID_ARG and _BAD_VALUE.search(text):
+        return InvalidProperty(text)
+    if error.code() > 0:
+        return error_for(error.code(), f"{text} ({name})")
+    if name in _TIMED_OUT:
+        return TimedOut(text)
+    if name in _UNREACHABLE:
+        return BrokerUnreachable(text)
+    return ClientFailure(f"{text} ({name.lstrip('_')})")
+
+
+def raised(exception: KafkaException, what: str = "") -> HeadraceError:
+    """Like `exception_for`, for an error that comes as an exception."""
+    return exception_for(exception.args[0], what)

@@ -16,6 +16,26 @@ class OutgoingRecord(NamedTuple):
     partition: int = -1
 
 
+class ProducerRecord(NamedTuple):
+    """A record as it was given to `send`, before anything was done to it."""
+
+    topic: str
+    value: Any = None
+    key: Any = None
+    headers: Any = None
+    timestamp_ms: int = 0
+    partition: int | None = None
+
+
+class RecordMetadata(NamedTuple):
+    """Where an acknowledged record lies; with `acks=0` nobody says its offset, which is then -1."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
 class ReadRecord(Protocol):
     """A record as a reader sees it, in the shape of confluent-kafka's messages."""
 

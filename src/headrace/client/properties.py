@@ -1,0 +1,96 @@
+"""The properties of clients: librdkafka's names unchanged, and Java's where librdkafka has none.
+
+librdkafka itself decides which names exist, so that a newer one is not held to our list; the list
+(made by tools/librdkafka_properties.py) only tells which name a misspelt one may have meant.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from headrace.errors import HeadraceError
+from headrace.settings.definitions import nearest
+
+Properties = Mapping[str, Any] | str
+"""Properties by name, or just the bootstrap servers."""
+
+
+class InvalidProperty(HeadraceError):
+    """A property that does not exist, or a value that it cannot have."""
+
+
+class OwnSettings(msgspec.Struct, frozen=True):
+    """What librdkafka lacks and this layer adds, under the names that Java's clients use."""
+
+    max_block_s: float = 60.0
+    """How long a send waits for room in the buffer, and a transaction for its coordinator."""
+    api_timeout_s: float = 60.0
+    """How long a question to the brokers may take."""
+    max_poll_records: int = 500
+    """How many records one poll hands out at most."""
+
+
+def split(properties: Properties) -> tuple[dict[str, Any], OwnSettings]:
+    """librdkafka's part of the properties, and ours."""
+    given = {"bootstrap.servers": properties} if isinstance(properties, str) else dict(properties)
+    own = OwnSettings(
+        max_block_s=_number(given, "max.block.ms", 60_000) / 1000,
+        api_timeout_s=_number(given, "default.api.timeout.ms", 60_000) / 1000,
+        max_poll_records=max(1, int(_number(given, "max.poll.records", 500))),
+    )
+    for java, (name, convert) in _JAVA_NAMES.items():
+        if java in given:
+            value = convert(given.pop(java))
+            given.setdefault(name, value)
+    for name in given:
+        if name in _ELSEWHERE:
+            raise InvalidProperty(f"{name} belongs to Java; {_ELSEWHERE[name]}")
+    return given, own
+
+
+def unknown(name: str) -> InvalidProperty:
+    """The error for a name that librdkafka does not know, with the one it is nearest to."""
+    return InvalidProperty(f"there is no property {name!r}{nearest(name, names())}")
+
+
+def names() -> list[str]:
+    """Every name that a client takes."""
+    text = files("headrace.client").joinpath("librdkafka_properties.txt").read_text()
+    return [*(line.split()[0] for line in text.splitlines()), *_JAVA_NAMES, *_OWN_NAMES]
+
+
+def _number(given: dict[str, Any], name: str, default: int) -> float:
+    value = given.pop(name, default)
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InvalidProperty(f"{name} must be a number, not {value!r}") from None
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _kilobytes(value: Any) -> int:
+    return max(1, -(-int(value) // 1024))
+
+
+_OWN_NAMES = ("max.block.ms", "default.api.timeout.ms", "max.poll.records")
+
+_JAVA_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "buffer.memory": ("queue.buffering.max.kbytes", _kilobytes),
+    "max.request.size": ("message.max.bytes", _same),
+    "fetch.max.wait.ms": ("fetch.wait.max.ms", _same),
+    "send.buffer.bytes": ("socket.send.buffer.bytes", _same),
+    "receive.buffer.bytes": ("socket.receive.buffer.bytes", _same),
+}
+
+_ELSEWHERE = {
+    "key.serializer": "give the Producer key_serializer=function",
+    "value.serializer": "give the Producer value_serializer=function",
+    "key.deserializer": "give the Consumer key_deserializer=function",
+    "value.deserializer": "give the Consumer value_deserializer=function",
+    "partitioner.class": "give the Producer partitioner=function, or the name of one",
+}
