@@ -24,6 +24,7 @@ from headrace.errors import (
     InvalidTxnState,
     KafkaError,
     ProducerFenced,
+    TransactionCoordinatorFenced,
     UnknownTopicOrPartition,
 )
 from headrace.metadata.features import TRANSACTION_VERSION
@@ -278,7 +279,11 @@ class TransactionCoordinator:
         await self._write(shard, complete(prepared, self._broker.clock.now_ms()))
 
     def _write_markers(self, shard: Shard[TransactionShard], prepared: Transaction) -> bool:
-        """Whether every partition has its marker. Those that are gone need none."""
+        """Whether every partition has its marker. Those that are gone need none.
+
+        A partition that has seen a newer epoch of the producer or the coordinator needs none
+        either: by hand or by an election the transaction has been ended there already.
+        """
         producer = ProducerIdAndEpoch(prepared.producer_id, prepared.producer_epoch)
         is_commit = prepared.state is State.PREPARE_COMMIT
         epoch = shard.partition.leader_epoch
@@ -290,6 +295,13 @@ class TransactionCoordinator:
                 )
             except UnknownTopicOrPartition:
                 continue
+            except (InvalidProducerEpoch, TransactionCoordinatorFenced) as error:
+                log.warning(
+                    "somebody newer has ended %s's transaction in %s-%d: %s",
+                    prepared.transactional_id,
+                    *partition,
+                    error,
+                )
             except KafkaError as error:
                 is_done = False
                 log.warning(

@@ -33,6 +33,14 @@ def moment(text: str) -> int:
         ) from error
 
 
+def duration_ms(text: str) -> int:
+    """An option's value that is a length of time, in milliseconds."""
+    found = _AGO.fullmatch(text)
+    if found is None:
+        raise click.BadParameter(f"{text!r} is no duration; give one like 90s, 15m, 2h, 7d")
+    return int(float(found[1]) * _UNIT_MS[found[2]])
+
+
 def name_value(text: str) -> tuple[str, str]:
     """An option's value of the form `name=value`."""
     name, separator, value = text.partition("=")

@@ -79,13 +79,13 @@ class Transactions:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def list(
+    def find(
         self,
         states: Sequence[str] = (),
         *,
         longer_than_ms: int | None = None,
         pattern: str | None = None,
-    ) -> "list[ListedTransaction]":
+    ) -> list[ListedTransaction]:
         """What every broker coordinates."""
         found = [
             listed
@@ -140,7 +140,7 @@ class Transactions:
             topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
         )
 
-        def ask(leader: int, share: Mapping[int, None]) -> dict[int, None | KafkaError]:
+        def ask(leader: int, share: Mapping[int, None]) -> dict[int, KafkaError | None]:
             request = WriteTxnMarkersRequest(markers=[marker])
             answer = self._cluster.ask(request, WriteTxnMarkersResponse, leader)
             (part,) = answer.markers[0].topics[0].partitions
@@ -171,20 +171,22 @@ class Transactions:
 
     def _listed(
         self, node: int, states: Sequence[str], longer_than_ms: int | None, pattern: str | None
-    ) -> "list[ListedTransaction]":
+    ) -> list[ListedTransaction]:
         request = ListTransactionsRequest(state_filters=[*states])
         version = self._cluster.connection(node).version_of(request)
         if longer_than_ms is not None:
-            _require(version >= _DURATION_FROM, "how long a transaction is open")
+            _require(version, _DURATION_FROM, "how long a transaction is open")
             request.duration_filter = longer_than_ms
         if pattern is not None:
-            _require(version >= _PATTERN_FROM, "a pattern")
+            _require(version, _PATTERN_FROM, "a pattern")
             request.transactional_id_pattern = pattern
 
         def attempt() -> ListTransactionsResponse:
             answer = self._cluster.ask(request, ListTransactionsResponse, node)
             if answer.error_code:
-                raise error_for(answer.error_code, f"broker {node}: {error_name(answer.error_code)}")
+                raise error_for(
+                    answer.error_code, f"broker {node}: {error_name(answer.error_code)}"
+                )
             return answer
 
         answer = self._cluster.retry(attempt)
@@ -204,13 +206,15 @@ class Transactions:
     def _producer_at(self, topic: str, partition: int, start_offset: int) -> ProducerState:
         def ask(
             leader: int, share: Mapping[int, None]
-        ) -> "dict[int, list[ProducerState] | KafkaError]":
+        ) -> dict[int, list[ProducerState] | KafkaError]:
             request = DescribeProducersRequest(
                 topics=[TopicRequest(name=topic, partition_indexes=[partition])]
             )
             answer = self._cluster.ask(request, DescribeProducersResponse, leader)
             (part,) = answer.topics[0].partitions
-            return {partition: error_for(part.error_code) if part.error_code else part.active_producers}
+            if part.error_code:
+                return {partition: error_for(part.error_code)}
+            return {partition: part.active_producers}
 
         producers = self._cluster.ask_leaders(topic, {partition: None}, ask)[partition]
         for producer in producers:
@@ -243,6 +247,6 @@ def _described(state: TransactionState, coordinator: int) -> DescribedTransactio
     )
 
 
-def _require(is_known: bool, what: str) -> None:  # noqa: FBT001
-    if not is_known:
+def _require(version: int, known_from: int, what: str) -> None:
+    if version < known_from:
         raise HeadraceError(f"this broker is too old to select transactions by {what}")
