@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headrace.client.nodes import Nodes
     from headrace.client.partitions import Partitions
     from headrace.client.topics import Topics
+    from headrace.client.transactions import Transactions
 
 
 class Admin:
@@ -60,6 +61,13 @@ class Admin:
         from headrace.client.nodes import Nodes
 
         return Nodes(self.cluster)
+
+    @cached_property
+    def transactions(self) -> "Transactions":
+        """List and describe transactions, abort hanging ones."""
+        from headrace.client.transactions import Transactions
+
+        return Transactions(self.cluster)
 
     def close(self) -> None:
         self.cluster.close()
