@@ -11,7 +11,7 @@ from enum import StrEnum
 import msgspec
 
 from headrace.coordination.effects import Effects, Ticket, TimerKey
-from headrace.errors import NonEmptyGroup, StaleMemberEpoch
+from headrace.errors import NonEmptyGroup
 from headrace.groups.assignors import Assignment
 from headrace.groups.consumer_context import REBALANCE, SESSION, ConsumerSettings
 from headrace.groups.consumer_members import (
@@ -132,8 +132,7 @@ class ConsumerGroup:
     def check_commit(
         self, member_id: str, instance_id: str | None, epoch: int, *, is_transaction: bool
     ) -> None:
-        if check_commit(self, member_id, instance_id, epoch, is_transaction=is_transaction):
-            raise StaleMemberEpoch(f"Received epoch {epoch} is older than the member's.")
+        check_commit(self, member_id, instance_id, epoch, is_transaction=is_transaction)
 
     def check_fetch(self, member_id: str, epoch: int) -> None:
         check_fetch(self, member_id, epoch)

@@ -5,7 +5,7 @@ partition that it got in the epoch it names, or before. So a commit on its way i
 because the group moved on.
 """
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from headrace.errors import (
@@ -20,8 +20,21 @@ from headrace.protocol.uuids import Uuid
 if TYPE_CHECKING:
     from headrace.groups.consumer_group import ConsumerGroup
 
-CheckPartition = Callable[[Uuid, int], KafkaError | None]
-"""What is wrong with the commit of one partition, if anything."""
+
+class LateCommit(StaleMemberEpoch):
+    """A commit in an epoch that the member has left: good for what was its own already then."""
+
+    def __init__(self, member: Member, epoch: int) -> None:
+        super().__init__(f"Received member epoch {epoch} is older than {member.epoch}.")
+        self.member = member
+        self.epoch = epoch
+
+    def check(self, partitions: Iterable[tuple[Uuid, int]]) -> None:
+        """Raise unless all of these may be committed all the same."""
+        for topic_id, partition in partitions:
+            error = _partition_error(self.member, self.epoch, topic_id, partition)
+            if error is not None:
+                raise error
 
 
 def check_commit(
@@ -31,18 +44,17 @@ def check_commit(
     epoch: int,
     *,
     is_transaction: bool = False,
-) -> CheckPartition | None:
-    """Raise unless a member may commit; what is returned is asked for every partition."""
+) -> None:
+    """Raise unless a member may commit; `LateCommit` if it depends on what it commits."""
     if epoch < 0 and not group.members:
-        return None
+        return
     if is_transaction and epoch == -1 and not member_id and instance_id is None:
-        return None
+        return
     member = _member(group, member_id)
-    if epoch == member.epoch:
-        return None
     if epoch > member.epoch:
         raise _stale(member, f"Received epoch {epoch} is newer than the member's {member.epoch}.")
-    return lambda topic_id, partition: _partition_error(member, epoch, topic_id, partition)
+    if epoch < member.epoch:
+        raise LateCommit(member, epoch)
 
 
 def check_fetch(group: "ConsumerGroup", member_id: str, epoch: int) -> None:

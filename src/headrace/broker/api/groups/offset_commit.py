@@ -15,6 +15,7 @@ from headrace.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.groups.classic import keep_alive_by_commit
+from headrace.groups.consumer_offsets import LateCommit
 from headrace.groups.offsets import Commit, check_commit, commit
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.api_keys import ApiKey
@@ -40,16 +41,19 @@ def offset_commit(
         raise InvalidGroupId("the group id is empty")
     shard = call.broker.groups.shard_for(request.group_id)
     group_id, member_id = request.group_id, request.member_id
-    check_commit(
-        shard.state,
-        group_id,
-        member_id,
-        request.group_instance_id,
-        request.generation_id_or_member_epoch,
-        version=call.version,
-    )
     response = _response(request, 0)
     commits, places = _known(request, response, call.broker.image, call.version)
+    try:
+        check_commit(
+            shard.state,
+            group_id,
+            member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            version=call.version,
+        )
+    except LateCommit as late:
+        late.check((topic_id, partition) for _, topic_id, partition, *_ in commits)
     if not commits:
         return response
     effects = commit(
