@@ -1,0 +1,67 @@
+"""Who may commit in the name of a consumer group."""
+
+import pytest
+
+from headrace.errors import StaleMemberEpoch, UnknownMemberId
+from headrace.groups.consumer_offsets import LateCommit, check_commit, check_fetch
+from tests.consumer_groups import GroupsInMemory, settle
+from tests.images import topic_id
+
+ORDERS = topic_id("orders")
+
+
+def moved_on() -> GroupsInMemory:
+    """Ada had all six partitions in her first epoch, and three of them since."""
+    groups = GroupsInMemory()
+    groups.join("ada")
+    groups.wait(2_000)
+    groups.join("bob")
+    settle(groups)
+    return groups
+
+
+def test_a_member_commits_in_its_epoch() -> None:
+    groups = moved_on()
+    check_commit(groups.group, "ada", None, groups.group.members["ada"].epoch)
+
+
+@pytest.mark.parametrize(("member_id", "epoch"), [("nobody", 3), ("", -1)])
+def test_only_members_commit(member_id: str, epoch: int) -> None:
+    with pytest.raises(UnknownMemberId):
+        check_commit(moved_on().group, member_id, None, epoch)
+
+
+def test_anyone_commits_for_an_empty_group() -> None:
+    groups = moved_on()
+    for member_id in ("ada", "bob"):
+        groups.heartbeat(member_id, -1)
+    check_commit(groups.group, "", None, -1)
+
+
+def test_an_epoch_from_the_future_is_stale() -> None:
+    """CON-10."""
+    with pytest.raises(StaleMemberEpoch):
+        check_commit(moved_on().group, "ada", None, 99)
+
+
+def test_a_late_commit_counts_for_what_was_owned_all_the_while() -> None:
+    """A commit that was under way when the epoch rose is not lost."""
+    groups = moved_on()
+    ada = groups.group.members["ada"]
+    with pytest.raises(LateCommit) as late:
+        check_commit(groups.group, "ada", None, ada.previous_epoch)
+    kept = next(iter(ada.assigned[ORDERS]))
+    late.value.check([(ORDERS, kept)])
+    lost = next(number for number in range(6) if number not in ada.assigned[ORDERS])
+    with pytest.raises(StaleMemberEpoch):
+        late.value.check([(ORDERS, kept), (ORDERS, lost)])
+
+
+def test_offsets_are_told_to_administrators_and_members_in_their_epoch() -> None:
+    groups = moved_on()
+    check_fetch(groups.group, "", -1)
+    check_fetch(groups.group, "ada", groups.group.members["ada"].epoch)
+    with pytest.raises(StaleMemberEpoch):
+        check_fetch(groups.group, "ada", 1)
+    with pytest.raises(UnknownMemberId):
+        check_fetch(groups.group, "nobody", 1)
