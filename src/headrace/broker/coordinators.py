@@ -158,10 +158,18 @@ class Shard(Generic[S]):
         """Append the records as one batch and replay them; the offset after it."""
         now_ms = self._broker.clock.now_ms()
         partition = self.partition
+        records, producer = effects.records, effects.producer
         try:
-            batch = encode_batch(effects.records, now_ms, effects.producer)
+            batch = encode_batch(records, now_ms, producer)
             partition_log = partition.log or partition.online_log()
-            offset = append_built(partition_log, batch, partition.leader_epoch, now_ms)
+            offset = append_built(
+                partition_log,
+                batch,
+                len(records),
+                partition.leader_epoch,
+                now_ms,
+                has_producer=producer is not None,
+            )
         except KafkaError as error:
             refusal = as_told_by_coordinator(error)
             if effects.on_refused is not None:
@@ -169,12 +177,13 @@ class Shard(Generic[S]):
             raise refusal from error
         partition_log.advance_high_watermark(partition_log.log_end_offset)
         replay = self.state.replay
-        producer_id, epoch = effects.producer or (-1, -1)
-        for index, record in enumerate(effects.records):
-            replay(record, RecordFacts(offset + index, now_ms, producer_id, epoch))
+        producer_id, epoch = producer or (-1, -1)
+        for record in records:
+            replay(record, RecordFacts(offset, now_ms, producer_id, epoch))
+            offset += 1
         if partition.waiters:
             self._broker.wake_ups.changed(partition)
-        return offset + len(effects.records)
+        return offset
 
     def _is_committed(self, end_offset: int) -> bool:
         partition_log = self.partition.log
@@ -203,6 +212,7 @@ class Coordinator(Generic[S]):
         self._count = 0
         self._loads: deque[_Load[S]] = deque()
         self._loading: dict[int, _Load[S]] = {}
+        self._records_loaded = 0
         self._shard_of: dict[str, Shard[S]] = {}
         self._creating: asyncio.Future[None] | None = None
 
@@ -329,8 +339,10 @@ class Coordinator(Generic[S]):
             return
         del self._loading[index]
         self.shards[index] = shard
-        if load.records:
-            log.info("loaded %s: %d records", shard.name, load.records)
+        self._records_loaded += load.records
+        if self._records_loaded and not self._loading:
+            log.info("loaded %s: %d records", self.topic, self._records_loaded)
+            self._records_loaded = 0
         try:
             shard.carry_out(shard.state.on_loaded(self._broker.clock.now_ms()))
         except KafkaError as error:

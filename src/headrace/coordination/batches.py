@@ -28,18 +28,15 @@ def encode_batch(
     """A plain batch whose records all carry the time of the decision; the log patches the rest."""
     batch = bytearray(_EMPTY_HEADER)
     for index, (key, value) in enumerate(records):
-        middle = b"\x00\x00" + varint(index) + varint(len(key)) + key
+        middle = b"".join((b"\x00\x00", varint(index), varint(len(key)), key))
         if value is None:
             batch += varint(len(middle) + 2)
             batch += middle
             batch += b"\x01\x00"
         else:
             size = varint(len(value))
-            batch += varint(len(middle) + len(size) + len(value) + 1)
-            batch += middle
-            batch += size
-            batch += value
-            batch += b"\x00"
+            length = varint(len(middle) + len(size) + len(value) + 1)
+            batch += b"".join((length, middle, size, value, b"\x00"))
     producer_id, producer_epoch = producer or _NO_PRODUCER
     HEADER.pack_into(
         batch,

@@ -24,6 +24,7 @@ _SHORT = Struct(">h")
 _INT = Struct(">i")
 _HEAD = Struct(">hqi")
 _TIME = Struct(">q")
+_KEYS_KNOWN_MAX = 20_000
 _HAND_VERSION = 4
 _VERSION_WITH_EXPIRY = 1
 
@@ -48,8 +49,20 @@ class CommittedOffset(msgspec.Struct, gc=False):
     record_offset: int = -1  # Where the record of it stands; the later one counts.
 
 
+_bytes_of: dict[OffsetKey, bytes] = {}
+_key_of: dict[bytes, OffsetKey] = {}
+"""The keys that were committed lately: a consumer commits for the same partitions all its life."""
+
+
 def offset_record(key: OffsetKey, committed: CommittedOffset) -> CoordinatorRecord:
-    return CoordinatorRecord(encode_offset_key(*key), _encode_value(committed))
+    data = _bytes_of.get(key)
+    if data is None:
+        if len(_bytes_of) >= _KEYS_KNOWN_MAX:
+            _bytes_of.clear()
+            _key_of.clear()
+        data = _bytes_of[key] = encode_offset_key(*key)
+        _key_of[data] = key
+    return CoordinatorRecord(data, _encode_value(committed))
 
 
 def offset_tombstone(key: OffsetKey) -> CoordinatorRecord:
@@ -71,6 +84,9 @@ def encode_offset_key(group_id: str, topic: str, partition: int) -> bytes:
 
 
 def decode_offset_key(data: bytes) -> OffsetKey:
+    known = _key_of.get(data)
+    if known is not None:
+        return known
     try:
         group_end = 4 + _SHORT.unpack_from(data, 2)[0]
         topic_end = group_end + 2 + _SHORT.unpack_from(data, group_end)[0]

@@ -7,7 +7,7 @@ goes the long way.
 
 from struct import Struct
 
-from headrace.protocol.batches import HEADER, LOG_OVERHEAD
+from headrace.protocol.batches import LOG_OVERHEAD
 from headrace.storage.log import Log
 from headrace.storage.producer_state import Origin
 from headrace.storage.segment import RELATIVE_OFFSET_MAX
@@ -15,22 +15,28 @@ from headrace.storage.segment import RELATIVE_OFFSET_MAX
 _OFFSET_AND_EPOCH = Struct(">qii")
 
 
-def append_built(log: Log, batch: bytearray, leader_epoch: int, now_ms: int) -> int:
-    """Append one batch; returns its base offset."""
+def append_built(
+    log: Log,
+    batch: bytearray,
+    count: int,
+    leader_epoch: int,
+    now_ms: int,
+    *,
+    has_producer: bool = False,
+) -> int:
+    """Append one batch of `count` records, all of this moment; returns its base offset."""
     segment = log.writable
     size = len(batch)
-    fields = HEADER.unpack_from(batch)
-    last_offset_delta, max_timestamp, producer_id = fields[6], fields[8], fields[9]
     base_offset = log.log_end_offset
-    last_offset = base_offset + last_offset_delta
+    last_offset = base_offset + count - 1
     if (
         segment is None
         or log.failure is not None
-        or producer_id >= 0
+        or has_producer
         or leader_epoch != log.latest_epoch
         or size > log.config.max_message_bytes
         or not 0 < segment.size <= log.config.segment_bytes - size
-        or max_timestamp > log.roll_clock.deadline
+        or now_ms > log.roll_clock.deadline
         or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
         or segment.indexes_are_full
     ):
@@ -42,6 +48,6 @@ def append_built(log: Log, batch: bytearray, leader_epoch: int, now_ms: int) -> 
         segment.write(batch)
     except OSError as error:
         raise log.storage_error(error) from error
-    segment.note_batch(position, size, last_offset, max_timestamp)
+    segment.note_batch(position, size, last_offset, now_ms)
     log.log_end_offset = last_offset + 1
     return base_offset
