@@ -15,6 +15,7 @@ from headrace.client.properties import Properties
 
 if TYPE_CHECKING:
     from headrace.client.configs import Configs
+    from headrace.client.groups import Groups
     from headrace.client.nodes import Nodes
     from headrace.client.partitions import Partitions
     from headrace.client.topics import Topics
@@ -61,6 +62,13 @@ class Admin:
         from headrace.client.nodes import Nodes
 
         return Nodes(self.cluster)
+
+    @cached_property
+    def groups(self) -> "Groups":
+        """List, describe, reset and delete groups; their lag."""
+        from headrace.client.groups import Groups
+
+        return Groups(self.cluster)
 
     @cached_property
     def transactions(self) -> "Transactions":

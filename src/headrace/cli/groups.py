@@ -1,0 +1,339 @@
+"""`headrace groups`: who reads what, how far behind, in records and in seconds; resets."""
+
+import fnmatch
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from headrace.cli.options import (
+    admin,
+    cluster_options,
+    confirm,
+    duration_ms,
+    json_option,
+    moment,
+)
+from headrace.cli.output import print_json, print_line, print_table, report
+from headrace.client.admin import Admin
+from headrace.client.groups import GroupDescription, Offsets, PartitionLag
+from headrace.client.partitions import EARLIEST, LATEST
+from headrace.errors import GroupIdNotFound, HeadraceError
+
+STATES = (
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+)
+TYPES = ("classic", "consumer", "share", "streams")
+
+
+class DescribedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A group, its members and how far each partition is behind."""
+
+    group: GroupDescription
+    partitions: list[PartitionLag]
+
+
+class Move(msgspec.Struct, frozen=True, kw_only=True):
+    """A committed offset before and after a reset."""
+
+    topic: str
+    partition: int
+    before: int | None
+    after: int
+
+
+@click.group("groups", short_help="List, describe, reset and delete consumer groups.")
+def command() -> None:
+    """List, describe, reset and delete consumer groups, with lag in records and in seconds."""
+
+
+@command.command("list")
+@click.argument("pattern", default="*")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(STATES, case_sensitive=False),
+    multiple=True,
+    help="Only groups in this state; may be repeated.",
+)
+@click.option(
+    "--type",
+    "types",
+    type=click.Choice(TYPES, case_sensitive=False),
+    multiple=True,
+    help="Only groups of this type; may be repeated.",
+)
+@cluster_options
+@json_option
+def list_groups(
+    pattern: str, states: tuple[str, ...], types: tuple[str, ...], as_json: bool, **cluster: Any
+) -> None:
+    """List groups, all or those whose name matches PATTERN (as in 'billing-*')."""
+    with admin(**cluster) as client:
+        found = [
+            one
+            for one in client.groups.all(states, types)
+            if fnmatch.fnmatchcase(one.group, pattern)
+        ]
+    if as_json:
+        print_json(found)
+        return
+    print_table(
+        ("group", "type", "state", "protocol", "coordinator"),
+        [(one.group, one.type, one.state, one.protocol_type, one.coordinator) for one in found],
+    )
+
+
+@command.command("describe")
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.option("--members", is_flag=True, help="Show the members in place of the partitions.")
+@cluster_options
+@json_option
+def describe_groups(names: tuple[str, ...], members: bool, as_json: bool, **cluster: Any) -> None:
+    """Show how far groups are behind, and who reads what.
+
+    Lag in seconds is the age of the record that is read next.
+
+    \b
+    headrace groups describe billing
+    """
+    with admin(**cluster) as client:
+        found = [_describe(client, name) for name in names]
+    if as_json:
+        print_json(found)
+        return
+    for one in found:
+        _print_group(one, members=members)
+
+
+def _describe(client: Admin, name: str) -> DescribedGroup:
+    group = client.groups.describe(name)
+    assigned: dict[str, list[int]] = {}
+    for member in group.members:
+        for topic, partitions in member.assignment.items():
+            assigned.setdefault(topic, []).extend(partitions)
+    now_ms = time.time_ns() // 1_000_000
+    return DescribedGroup(group=group, partitions=client.groups.lag(name, now_ms, assigned))
+
+
+def _print_group(described: DescribedGroup, *, members: bool) -> None:
+    group, rows = described.group, described.partitions
+    records = sum(row.lag or 0 for row in rows)
+    seconds = max((row.lag_seconds or 0.0 for row in rows), default=0.0)
+    assignor = f", {group.assignor}" if group.assignor else ""
+    print_line(
+        f"{group.group}: {group.state} ({group.type}{assignor}), {len(group.members)} members, "
+        f"{records} records and {seconds:.1f} s behind"
+    )
+    if members:
+        print_table(
+            ("member", "instance", "client", "host", "partitions"),
+            [
+                (one.member_id, one.instance_id, one.client_id, one.host, _owned(one.assignment))
+                for one in group.members
+            ],
+        )
+        return
+    print_table(
+        ("topic", "partition", "committed", "end", "lag", "lag (s)", "member"),
+        [
+            (
+                row.topic,
+                row.partition,
+                row.committed,
+                row.end,
+                row.lag,
+                row.lag_seconds,
+                _owner(group, row),
+            )
+            for row in rows
+        ],
+    )
+
+
+def _owned(assignment: dict[str, list[int]]) -> str:
+    return " ".join(
+        f"{topic}[{','.join(map(str, partitions))}]"
+        for topic, partitions in sorted(assignment.items())
+    )
+
+
+def _owner(group: GroupDescription, row: PartitionLag) -> str | None:
+    member = group.owner_of(row.topic, row.partition)
+    return None if member is None else member.member_id
+
+
+@command.command("reset")
+@click.argument("group")
+@click.option(
+    "--topic",
+    "-t",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:P,...]",
+    help="These partitions; may be repeated. Else all that the group has committed for.",
+)
+@click.option("--to-earliest", is_flag=True, help="To the oldest record.")
+@click.option("--to-latest", is_flag=True, help="To the end: skip all that is there.")
+@click.option("--to-offset", type=click.IntRange(min=0), help="To this offset.")
+@click.option("--to-time", type=moment, metavar="TIME", help="To the first record at this time.")
+@click.option(
+    "--by-duration", type=duration_ms, metavar="DURATION", help="To where it was so long ago."
+)
+@click.option("--shift-by", type=int, metavar="N", help="By so many offsets, back if negative.")
+@click.option("--to-current", is_flag=True, help="Where it is: shows, or keeps what is there.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@cluster_options
+@json_option
+def reset(
+    group: str,
+    topics: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+    bootstrap: str,
+    command_config: str | None,
+    timeout: float,
+    **target: Any,
+) -> int:
+    """Set where a group without members goes on reading.
+
+    \b
+    headrace groups reset billing --topic orders --to-earliest --dry-run
+    headrace groups reset billing --to-time 2026-03-01T12:00:00Z
+    """
+    given = {name: value for name, value in target.items() if value not in (None, False)}
+    if len(given) != 1:
+        raise click.UsageError("give exactly one of the options --to-..., --by-..., --shift-...")
+    with admin(bootstrap, command_config, timeout) as client:
+        moves = plan(client, group, topics, *next(iter(given.items())))
+        if dry_run:
+            _print_moves(moves, as_json=as_json)
+            return 0
+        confirm(f"Change {len(moves)} offsets of {group}?", yes=yes)
+        outcomes = client.groups.reset(
+            group, {(one.topic, one.partition): one.after for one in moves}
+        )
+    failed = [one for one in outcomes if one.error is not None]
+    if failed:
+        return report(failed, done="", as_json=as_json)
+    _print_moves(moves, as_json=as_json)
+    return 0
+
+
+def plan(client: Admin, group: str, topics: Sequence[str], kind: str, value: Any) -> list[Move]:
+    """Where each partition would go; never outside of what the partition holds."""
+    committed = {key: one[0] for key, one in client.groups.committed(group).items()}
+    chosen = _chosen(client, topics) if topics else sorted(committed)
+    if not chosen:
+        raise GroupIdNotFound(
+            f"group {group!r} has committed nothing; name what to reset with --topic"
+        )
+    wanted: Offsets = {}
+    for topic in dict.fromkeys(topic for topic, _ in chosen):
+        partitions = [number for name, number in chosen if name == topic]
+        wanted.update(_targets(client, topic, partitions, committed, kind, value))
+    return [
+        Move(topic=topic, partition=number, before=committed.get((topic, number)), after=after)
+        for (topic, number), after in sorted(wanted.items())
+    ]
+
+
+def _chosen(client: Admin, topics: Sequence[str]) -> list[tuple[str, int]]:
+    chosen: list[tuple[str, int]] = []
+    for text in topics:
+        name, _, numbers = text.partition(":")
+        try:
+            given = [int(one) for one in numbers.split(",")] if numbers else None
+        except ValueError as error:
+            raise click.UsageError(f"{text!r} is not of the form TOPIC or TOPIC:0,1") from error
+        there = client.partitions.of(name)
+        missing = set(given or ()) - set(there)
+        if missing:
+            raise HeadraceError(f"{name} has no partition {min(missing)}")
+        chosen.extend((name, number) for number in given or there)
+    return chosen
+
+
+def _targets(
+    client: Admin, topic: str, partitions: list[int], committed: Offsets, kind: str, value: Any
+) -> Offsets:
+    first = _offsets(client, topic, EARLIEST, partitions)
+    last = _offsets(client, topic, LATEST, partitions)
+    found: dict[int, int] = {}
+    if kind in ("to_time", "by_duration"):
+        now_ms = time.time_ns() // 1_000_000
+        found = _offsets(client, topic, value if kind == "to_time" else now_ms - value, partitions)
+    targets: Offsets = {}
+    for number in partitions:
+        now = committed.get((topic, number))
+        match kind:
+            case "to_earliest":
+                after = first[number]
+            case "to_latest":
+                after = last[number]
+            case "to_offset":
+                after = int(value)
+            case "to_time" | "by_duration":
+                after = found[number] if found[number] >= 0 else last[number]
+            case _:
+                if now is None:
+                    raise HeadraceError(f"{topic}-{number} has no committed offset to go from")
+                after = now + int(value) if kind == "shift_by" else now
+        targets[topic, number] = min(max(after, first[number]), last[number])
+    return targets
+
+
+def _offsets(
+    client: Admin, topic: str, timestamp: int, partitions: Sequence[int]
+) -> dict[int, int]:
+    return {
+        one.partition: one.offset for one in client.partitions.offsets(topic, timestamp, partitions)
+    }
+
+
+def _print_moves(moves: list[Move], *, as_json: bool) -> None:
+    if as_json:
+        print_json(moves)
+        return
+    print_table(
+        ("topic", "partition", "before", "after"),
+        [(one.topic, one.partition, one.before, one.after) for one in moves],
+    )
+
+
+@command.command("delete")
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.option(
+    "--topic",
+    "-t",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:P,...]",
+    help="Only the offsets of these partitions; the group stays.",
+)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@cluster_options
+@json_option
+def delete(
+    names: tuple[str, ...], topics: tuple[str, ...], yes: bool, as_json: bool, **cluster: Any
+) -> int:
+    """Forget groups without members, and all that they have committed."""
+    what = "offsets of" if topics else "group"
+    confirm(f"Delete {what} {', '.join(names)}?", yes=yes)
+    with admin(**cluster) as client:
+        if topics:
+            chosen = _chosen(client, topics)
+            outcomes = [one for name in names for one in client.groups.delete_offsets(name, chosen)]
+        else:
+            outcomes = client.groups.delete(names)
+    return report(outcomes, done="deleted", as_json=as_json)
