@@ -136,6 +136,7 @@ def test_a_taker_over_goes_on_where_the_last_commit_was(members: Members) -> Non
     assert read == [4, 5, 6, 7, 8, 9]
 
 
+@pytest.mark.usefixtures("only_headrace")
 def test_members_outlive_the_broker(members: Members) -> None:
     """Epochs come from the log: after a crash nobody is fenced, and nothing moves."""
     members.join()

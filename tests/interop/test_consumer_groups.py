@@ -1,6 +1,8 @@
 """Consumer groups move between Headrace and Apache Kafka with their directory."""
 
-from confluent_kafka import TopicPartition
+from contextlib import suppress
+
+from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import ConsumerGroupDescription
 
 from tests.clients import SECONDS_MAX, admin, consumer, create_topic
@@ -45,9 +47,16 @@ def leave_a_member_behind(node: Node, topic: str) -> None:
 
 
 def described(node: Node) -> tuple[object, ...]:
+    found: list[ConsumerGroupDescription] = []
     client = admin(node)
-    group = client.describe_consumer_groups([GROUP])[GROUP].result(SECONDS_MAX)
-    assert isinstance(group, ConsumerGroupDescription)
+
+    def is_loaded() -> bool:
+        with suppress(KafkaException):
+            found.append(client.describe_consumer_groups([GROUP])[GROUP].result(SECONDS_MAX))
+        return bool(found)
+
+    eventually(is_loaded)
+    (group,) = found
     members = [
         (
             one.member_id,
