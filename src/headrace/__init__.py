@@ -25,37 +25,39 @@ if TYPE_CHECKING:
     from headrace.client.properties import InvalidProperty as InvalidProperty
     from headrace.client.rebalancing import RebalanceListener as RebalanceListener
     from headrace.client.share_consumer import ShareConsumer as ShareConsumer
+    from headrace.errors import HeadraceError as HeadraceError
 
-# The client's names and where they live. They are imported when first used: the broker and the
+# The public names and where they live. They are imported when first used: the broker and the
 # commands import this package too, and shall not pay for a client that they do not use.
 _HOMES = {
-    "Admin": "admin",
-    "AsyncAdmin": "async_admin",
-    "AsyncConsumer": "async_consumer",
-    "AsyncDelivery": "async_producer",
-    "AsyncProducer": "async_producer",
-    "AsyncShareConsumer": "async_consumer",
-    "CommitFailed": "consumer",
-    "Consumer": "consumer",
-    "Delivery": "deliveries",
-    "DeliveryFailed": "deliveries",
-    "DeserializationFailed": "consumer",
-    "InvalidPartition": "partitioners",
-    "InvalidProperty": "properties",
-    "Message": "consumer",
-    "Producer": "producer",
-    "RebalanceListener": "rebalancing",
-    "ShareConsumer": "share_consumer",
-    "TopicPartition": "consumer",
-    "TransactionAborted": "producer_transactions",
-    "murmur2": "partitioners",
+    "Admin": "client.admin",
+    "AsyncAdmin": "client.async_admin",
+    "AsyncConsumer": "client.async_consumer",
+    "AsyncDelivery": "client.async_producer",
+    "AsyncProducer": "client.async_producer",
+    "AsyncShareConsumer": "client.async_consumer",
+    "CommitFailed": "client.consumer",
+    "Consumer": "client.consumer",
+    "Delivery": "client.deliveries",
+    "DeliveryFailed": "client.deliveries",
+    "DeserializationFailed": "client.consumer",
+    "HeadraceError": "errors",
+    "InvalidPartition": "client.partitioners",
+    "InvalidProperty": "client.properties",
+    "Message": "client.consumer",
+    "Producer": "client.producer",
+    "RebalanceListener": "client.rebalancing",
+    "ShareConsumer": "client.share_consumer",
+    "TopicPartition": "client.consumer",
+    "TransactionAborted": "client.producer_transactions",
+    "murmur2": "client.partitioners",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'headrace' has no attribute {name!r}")
-    found = getattr(import_module(f"headrace.client.{_HOMES[name]}"), name)
+    found = getattr(import_module(f"headrace.{_HOMES[name]}"), name)
     globals()[name] = found
     return found
 

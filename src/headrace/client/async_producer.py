@@ -32,36 +32,29 @@ class AsyncDelivery(Delivery):
     A subclass, as a second object per record would cost more than all the rest of it.
     """
 
-    __slots__ = ("_outcomes", "_waiter")
+    __slots__ = ("_heard", "_outcomes", "_waiter")
 
-    def __init__(
-        self,
-        owner: Producer,
-        sent: tuple[str, Any, Any, Any, int, int | None],
-        callback: Callable[[Delivery], None] | None,
-        outcomes: "deque[AsyncDelivery]",
-    ) -> None:
-        super().__init__(owner, sent, callback)
+    def __init__(self, outcomes: "deque[AsyncDelivery]", *parts: Any) -> None:
+        super().__init__(*parts)
         self._outcomes = outcomes
         self._waiter: asyncio.Future[None] | None = None
 
     def __call__(self, error: KafkaError | None, message: Message | None) -> None:
         """librdkafka's word on the record, in whichever thread hears it."""
-        self._error = error
-        self._message = message
+        self._heard = error, message
         self._outcomes.append(self)
 
     def tell(self) -> None:
         """The same word, on the event loop."""
-        super().__call__(self._error, self._message)
+        super().__call__(*self._heard)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
     def done(self) -> bool:
-        return self.is_done
+        return self._outcome is not None
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
-        if not self.is_done:
+        if self._outcome is None:
             if self._waiter is None or self._waiter.cancelled():
                 self._waiter = asyncio.get_running_loop().create_future()
             yield from asyncio.shield(self._waiter).__await__()
@@ -107,8 +100,8 @@ class AsyncProducer:
         on_delivery: Callable[[Delivery], None] | None = None,
     ) -> AsyncDelivery:
         """Hand a record over; the outcome can be awaited. Waits while the buffer is full."""
-        sent = (topic, value, key, headers, timestamp_ms, partition)
-        delivery = AsyncDelivery(self._producer, sent, on_delivery, self._outcomes)
+        parts = (topic, value, key, headers, timestamp_ms, partition)
+        delivery = AsyncDelivery(self._outcomes, self._producer, on_delivery, *parts)
         if self._producer.needs_metadata(topic, partition):
             await self._thread.run(self._producer.partitions_of, topic)
         target, key, value = self._producer.prepared(topic, key, value, partition)

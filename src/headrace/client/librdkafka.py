@@ -13,7 +13,7 @@ from headrace.errors import HeadraceError, error_for
 _UNREACHABLE = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"})
 _TIMED_OUT = frozenset({"_TIMED_OUT", "_MSG_TIMED_OUT", "_TIMED_OUT_QUEUE"})
 _NO_SUCH_PROPERTY = re.compile(r'No such configuration property: "(.+?)"')
-_BAD_VALUE = re.compile(r"(Invalid value for c|C)onfiguration property")
+_BAD_VALUE = re.compile(r"onfiguration property|^Failed to create")
 
 # librdkafka reconnects by itself; a broker that is away for a moment ends no work.
 PASSING = frozenset(

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from headrace.errors import HeadraceError, UnknownTopicOrPartition
 Serializer = Callable[[str, Any], bytes | str | None]
 """Makes bytes of a key or a value for a topic."""
 
+_POLL_S = 0.001
 _WAIT_S = 0.05
 _UNSEEN_MAX = 1_000
 _METADATA_S = 300.0
@@ -72,6 +74,7 @@ class Producer:
         self.partition_counts = PartitionCounts(producer, self.max_block_s)
         self.transactions = Transactions(producer, self.max_block_s)
         self._unseen: deque[Delivery] = deque(maxlen=_UNSEEN_MAX)
+        self._poll_at = 0.0
         self._is_closed = False
 
     def send(
@@ -90,9 +93,7 @@ class Producer:
         Keys and values are bytes, text or None unless there is a serializer. Waits up to
         `max.block.ms` for room in the buffer, then raises a `TimeoutError`.
         """
-        delivery = Delivery(
-            self, (topic, value, key, headers, timestamp_ms, partition), on_delivery
-        )
+        delivery = Delivery(self, on_delivery, topic, value, key, headers, timestamp_ms, partition)
         target = -1
         if partition is not None or not self._is_plain:
             target, key, value = self.prepared(topic, key, value, partition)
@@ -104,7 +105,10 @@ class Producer:
             self._send_later((topic, value, key, target, delivery, None, timestamp_ms, headers))
         except KafkaException as error:
             self._refuse(delivery, error.args[0])
-        self._poll(0)
+        # Asking for outcomes costs as much as sending, so it is not done for every record.
+        if (now := monotonic()) > self._poll_at:
+            self._poll_at = now + _POLL_S
+            self._poll(0)
         return delivery
 
     def poll(self, timeout_s: float = 0.0) -> int:
@@ -247,8 +251,8 @@ class Producer:
 
     def _send_later(self, arguments: tuple[Any, ...]) -> None:
         """Wait for room; the record's place is behind those that were sent before it."""
-        deadline = time.monotonic() + self.max_block_s
-        while (left_s := deadline - time.monotonic()) > 0:
+        deadline = monotonic() + self.max_block_s
+        while (left_s := deadline - monotonic()) > 0:
             self._poll(min(left_s, _WAIT_S))
             if self.produce(arguments):
                 return
@@ -270,11 +274,11 @@ class PartitionCounts:
         self._known: dict[str, tuple[int, float]] = {}
 
     def is_known(self, topic: str) -> bool:
-        return topic in self._known and time.monotonic() < self._known[topic][1]
+        return topic in self._known and monotonic() < self._known[topic][1]
 
     def of(self, topic: str) -> int:
         count, until = self._known.get(topic, (0, 0.0))
-        return count if time.monotonic() < until else self._asked(topic)
+        return count if monotonic() < until else self._asked(topic)
 
     def checked(self, topic: str, partition: int) -> int:
         """A partition that the topic has; new ones are known as soon as they are used."""
@@ -284,18 +288,18 @@ class PartitionCounts:
         return checked(partition, topic, count, "there is no partition")
 
     def _asked(self, topic: str) -> int:
-        deadline = time.monotonic() + self._timeout_s
+        deadline = monotonic() + self._timeout_s
         while True:
-            left_s = max(0.001, deadline - time.monotonic())
+            left_s = max(0.001, deadline - monotonic())
             try:
                 found = self._producer.list_topics(topic, timeout=left_s).topics[topic]
             except KafkaException as error:
                 raise self._unanswered(topic, raised(error)) from None
             if found.partitions and found.error is None:
-                self._known[topic] = (len(found.partitions), time.monotonic() + _METADATA_S)
+                self._known[topic] = (len(found.partitions), monotonic() + _METADATA_S)
                 return len(found.partitions)
             # A topic may come into being by being named; that takes a moment.
-            if time.monotonic() + 0.1 > deadline:
+            if monotonic() + 0.1 > deadline:
                 raise UnknownTopicOrPartition(f"topic {topic!r} does not exist")
             time.sleep(0.1)
 

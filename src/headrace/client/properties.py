@@ -34,7 +34,9 @@ class OwnSettings(msgspec.Struct, frozen=True):
 
 def split(properties: Properties) -> tuple[dict[str, Any], OwnSettings]:
     """librdkafka's part of the properties, and ours."""
-    given = {"bootstrap.servers": properties} if isinstance(properties, str) else dict(properties)
+    if isinstance(properties, str):
+        properties = {"bootstrap.servers": properties}
+    given = {name: value for name, value in properties.items() if value is not None}
     own = OwnSettings(
         max_block_s=_number(given, "max.block.ms", 60_000) / 1000,
         api_timeout_s=_number(given, "default.api.timeout.ms", 60_000) / 1000,
