@@ -232,6 +232,7 @@ def _settled(
         or group.note is None
         or group.note.topics is not context.image.topics
         or group.note.hash != group.metadata_hash
+        or group.regexes
     ):
         return None
     reply = ConsumerGroupHeartbeatResponse(

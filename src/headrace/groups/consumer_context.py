@@ -25,6 +25,7 @@ class ConsumerSettings(msgspec.Struct, frozen=True):
     assignment_interval_ms: int = 1_000
     max_size: int = (1 << 31) - 1
     assignors: tuple[str, ...] = ("uniform", "range")
+    regex_refresh_interval_ms: int = 600_000
     migration_policy: str = "bidirectional"
     classic_max_size: int = (1 << 31) - 1
 
@@ -41,6 +42,7 @@ def settings_of(configs: Mapping[str, str], broker: BrokerSettings) -> ConsumerS
         assignment_interval_ms=assignment_ms,
         max_size=broker.group_consumer_max_size,
         assignors=broker.group_consumer_assignors,
+        regex_refresh_interval_ms=broker.group_consumer_regex_refresh_interval_ms,
         migration_policy=broker.group_consumer_migration_policy,
         classic_max_size=broker.group_max_size,
     )

@@ -84,9 +84,11 @@ class Draft:
         """Raise the group epoch if members or topics are not what they were."""
         group, image, note = self._group, self.context.image, self._group.note
         if not wishes_changed and note is not None and group.metadata_hash == note.hash:
+            age_ms = self.context.now_ms - note.at_ms
             if note.topics is image.topics:
-                return
-            if self.regexes and self.context.now_ms - note.at_ms < _REFRESH_MS_MIN:
+                if not self.regexes or age_ms < self.context.settings.regex_refresh_interval_ms:
+                    return
+            elif self.regexes and age_ms < _REFRESH_MS_MIN:
                 return
         resolved_anew = self.resolve_regexes()
         hash_now = self.hash_now()

@@ -82,6 +82,13 @@ _ROWS = (
          "The least time between two assignments of the streams group."),
 )  # fmt: skip
 
+
+def _limit_name(name: str, end: str) -> str:
+    """`group.share.max.delivery.count.limit`, and one that Kafka names otherwise."""
+    kind, _, rest = name.partition(".")
+    return f"group.{kind}.{end}.{rest.removeprefix('num.')}"
+
+
 GROUP_CONFIGS: Mapping[str, ConfigDefinition] = {
     row.name: ConfigDefinition(
         name=row.name,
@@ -94,6 +101,18 @@ GROUP_CONFIGS: Mapping[str, ConfigDefinition] = {
     for row in sorted(_ROWS)
 }
 """By name, in the order in which they are described."""
+
+
+BROKER_SETTINGS = frozenset(
+    field_name(setting)
+    for row in _ROWS
+    if row.has_broker_config
+    for setting in (
+        f"group.{row.name}",
+        *(_limit_name(row.name, end) for end in ("min", "max")),
+    )
+)
+"""The settings of the broker that are read here: defaults and limits."""
 
 
 def validate(configs: Mapping[str, str], settings: BrokerSettings) -> None:
@@ -150,9 +169,3 @@ def _limits(name: str, settings: BrokerSettings) -> tuple[int | None, int | None
     low: int | None = getattr(settings, field_name(_limit_name(name, "min")), None)
     high: int | None = getattr(settings, field_name(_limit_name(name, "max")), None)
     return low, high
-
-
-def _limit_name(name: str, end: str) -> str:
-    """`group.share.max.delivery.count.limit`, and one that Kafka names otherwise."""
-    kind, _, rest = name.partition(".")
-    return f"group.{kind}.{end}.{rest.removeprefix('num.')}"
