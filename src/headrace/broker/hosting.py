@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import KafkaStorageError
 from headrace.metadata.image import ConfigResource, ResourceType
-from headrace.protocol.uuids import ZERO, Uuid, to_text
+from headrace.protocol.uuids import ZERO, Uuid
 from headrace.settings.broker import with_dynamic
 from headrace.settings.topic import effective
 from headrace.storage.config import LogConfig
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MADE_PER_TURN = 8
-_RESERVED_DIRECTORIES = 100  # Ids below say "not assigned yet" and the like.
 
 Assignments = dict[tuple[Uuid, int], Uuid]
 """Topic id and partition to the id of the log directory that holds it."""
@@ -146,7 +145,6 @@ class Hosting:
         config = self._configs.of(self._image, name.topic)
         wanted = self._directory_of(partition)
         try:
-            self._check_there(wanted)
             log = self._directories.log_of(name, partition.topic_id, config, directory_id=wanted)
         except KafkaStorageError as error:
             _log.error("%s is offline: %s", name, error)
@@ -162,15 +160,6 @@ class Hosting:
         if not image.directories:
             return ZERO
         return image.directories[image.replicas.index(self._node_id)]
-
-    def _check_there(self, directory_id: Uuid) -> None:
-        """A partition whose directory is offline must not begin anew, and empty, in another."""
-        is_choice = int.from_bytes(directory_id) < _RESERVED_DIRECTORIES
-        online = self._directories.online
-        if is_choice or any(directory.id == directory_id for directory in online):
-            return
-        if len(online) < len(self._directories.directories):
-            raise KafkaStorageError(f"its log directory {to_text(directory_id)} is not online")
 
     def _note_directory(self, partition: "Partition", named: Uuid, actual: Uuid) -> None:
         """Have the metadata say where the log is, if it does not: the next start relies on it."""
