@@ -172,7 +172,7 @@ def test_what_follows_the_last_batch_is_cut_off(
     sizes: list[int], junk: bytes, directories: Iterator[Path]
 ) -> None:
     log = filled_log(next(directories), sizes)
-    path = Path(log.active_segment.path(".log"))
+    path = Path(log.segments[-1].path(".log"))
     size = path.stat().st_size
     log.release()
     with path.open("ab") as file:
@@ -200,6 +200,6 @@ def test_any_damage_to_an_index_is_repaired(
     log.advance_high_watermark(log.log_end_offset)
 
     assert values_of(log) == [bytes([size]) * size for size in sizes]
-    assert log.leader_epochs.epoch_for(0) == 0
+    assert log.leader_epochs.latest_epoch == 0
     log.close()
     shutil.rmtree(log.directory)

@@ -91,7 +91,6 @@ class Connection:
         "_waiting",
         "_writing",
         "buffers",
-        "client_id",
         "closed",
         "fd",
         "host",
@@ -127,7 +126,6 @@ class Connection:
         self.fd = sock.fileno()
         self.host, self.port = peer
         self.listener = listener
-        self.client_id: str | None = None
         self.software = ("unknown", "unknown")  # Name and version, as ApiVersions v3 told us.
         self.on_abandoned: Callable[[], None] | None = None
         self.produce_prefix_size = 0  # How much of its last Produce request was not records.

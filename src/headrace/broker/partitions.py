@@ -8,10 +8,9 @@ from headrace.errors import (
     KafkaStorageError,
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
-    UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from headrace.protocol.uuids import Uuid, to_text
+from headrace.protocol.uuids import Uuid
 
 if TYPE_CHECKING:
     from headrace.broker.delayed import Delayed
@@ -122,12 +121,6 @@ class Partitions:
         hosted = self.by_wire_name.get(topic.encode())
         if hosted is None:
             raise UnknownTopicOrPartition(f"there is no topic {topic}")
-        return hosted.find(index)
-
-    def find_by_id(self, topic_id: Uuid, index: int) -> Partition:
-        hosted = self.by_id.get(topic_id)
-        if hosted is None:
-            raise UnknownTopicId(f"there is no topic with the id {to_text(topic_id)}")
         return hosted.find(index)
 
     def host(self, topic: "TopicImage", node_id: int, metrics: "TopicMetrics") -> HostedTopic:

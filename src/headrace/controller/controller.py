@@ -79,11 +79,6 @@ class Controller:
         self._committing: asyncio.Task[None] | None = None
         self._snapshotting: asyncio.Task[None] | None = None
 
-    @property
-    def kraft_version(self) -> int:
-        """The level of the feature that lives in the log's control records."""
-        return self.log.kraft_version
-
     def on_published(self, callback: Listener) -> None:
         """Call back, on the loop, with each new image and what changed."""
         self._listeners.append(callback)

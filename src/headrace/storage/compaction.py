@@ -42,8 +42,6 @@ class CompactionStats(msgspec.Struct):
     bytes_read: int = 0
     records_written: int = 0
     bytes_written: int = 0
-    records_without_key: int = 0
-    bytes_mapped: int = 0
 
 
 class KeptBatch(msgspec.Struct, gc=False):
@@ -171,7 +169,7 @@ class Compaction:
             if offset > mapped_offset:
                 kept.append(span)
             elif key is None:
-                self.stats.records_without_key += 1
+                continue  # Nothing could ever take its place.
             elif offset >= (last_offset_of(key) or 0) and (has_value or not drops_tombstones):
                 kept.append(span)
         return kept

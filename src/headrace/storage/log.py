@@ -418,10 +418,6 @@ class Log:
         end_position = segment.boundary(position, end_position, size_max, at_least_one=at_least_one)
         return LogSlice(segment.open(), position, end_position - position)
 
-    def segment_for(self, offset: int) -> Segment:
-        """The segment that holds an offset, or would."""
-        return self.segments[max(0, segment_index(self.segments, offset))]
-
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """What a read_committed consumer must skip among these records."""
         found: list[AbortedTransaction] = []
@@ -513,10 +509,6 @@ class Log:
     @property
     def resources(self) -> Resources:
         return self._files.resources
-
-    @property
-    def active_segment(self) -> Segment:
-        return self.segments[-1]
 
     @property
     def size_bytes(self) -> int:

@@ -8,7 +8,6 @@ from headrace.errors import (
     KafkaStorageError,
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
-    UnknownTopicId,
     UnknownTopicOrPartition,
 )
 from headrace.metadata.image import PartitionImage, TopicImage
@@ -37,7 +36,7 @@ def hosting(*topics: TopicImage) -> Partitions:
 
 def test_a_partition_is_found_by_name_and_by_id() -> None:
     partitions = hosting(topic(image(), image()))
-    assert partitions.find("orders", 1) is partitions.find_by_id(ID, 1)
+    assert partitions.find("orders", 1) is partitions.by_id[ID].find(1)
     assert len(partitions) == 2
 
 
@@ -47,11 +46,9 @@ def test_a_partition_beyond_the_topic_is_unknown(index: int) -> None:
         hosting(topic(image(), image())).find("orders", index)
 
 
-def test_unknown_topics_are_told_by_name_and_by_id() -> None:
+def test_an_unknown_topic_is_refused() -> None:
     with pytest.raises(UnknownTopicOrPartition):
         hosting().find("orders", 0)
-    with pytest.raises(UnknownTopicId):
-        hosting().find_by_id(ID, 0)
 
 
 def test_a_partition_that_lives_elsewhere_is_not_served() -> None:

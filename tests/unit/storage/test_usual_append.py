@@ -78,9 +78,9 @@ def test_both_ways_leave_the_same_files(tmp_path: Path) -> None:
 )
 def test_an_unusual_batch_is_left_for_the_long_way(tmp_path: Path, unusual: memoryview) -> None:
     log = log_at_work(tmp_path / "log")
-    before, size = bytes(unusual), log.active_segment.size
+    before, size = bytes(unusual), log.segments[-1].size
     assert append_usual(log, unusual, EPOCH, NOW_MS) == NOT_USUAL
-    assert (bytes(unusual), log.active_segment.size, log.log_end_offset) == (before, size, 1)
+    assert (bytes(unusual), log.segments[-1].size, log.log_end_offset) == (before, size, 1)
 
 
 def test_a_wrong_checksum_is_left_for_the_long_way(tmp_path: Path) -> None:
