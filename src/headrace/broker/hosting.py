@@ -143,7 +143,8 @@ class Hosting:
     def _attach(self, partition: "Partition") -> None:
         name = TopicPartition(partition.topic.name, partition.index)
         config = self._configs.of(self._image, name.topic)
-        wanted = self._directory_of(partition)
+        # Reserved ids say that the metadata leaves the choice to us.
+        wanted = partition.image.directory_of(self._node_id) or ZERO
         try:
             log = self._directories.log_of(name, partition.topic_id, config, directory_id=wanted)
         except KafkaStorageError as error:
@@ -153,13 +154,6 @@ class Hosting:
         log.advance_high_watermark(log.log_end_offset)
         partition.log = log
         self._note_directory(partition, wanted, self._directories.directory_of(log).id)
-
-    def _directory_of(self, partition: "Partition") -> Uuid:
-        """The directory that the metadata names; reserved ids say that it leaves it to us."""
-        image = partition.image
-        if not image.directories:
-            return ZERO
-        return image.directories[image.replicas.index(self._node_id)]
 
     def _note_directory(self, partition: "Partition", named: Uuid, actual: Uuid) -> None:
         """Have the metadata say where the log is, if it does not: the next start relies on it."""

@@ -27,13 +27,14 @@ from headrace.metadata.records import (
 )
 from headrace.metadata.snapshots import FORMATTED, SnapshotId, decode_snapshot
 from headrace.protocol.message import Message
+from headrace.protocol.metadata_topic import METADATA_TOPIC_ID
 from headrace.protocol.schemas.records.control import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
     VotersRecord,
 )
-from headrace.protocol.uuids import METADATA_TOPIC_ID, Uuid
+from headrace.protocol.uuids import Uuid
 from headrace.raft.formatting import (
     BOOTSTRAP_FILE,
     DYNAMIC_VOTERS,

@@ -21,7 +21,7 @@ from headrace.storage.compaction import (
     CompactionStats,
     KeptBatch,
     LastRecord,
-    control_type,
+    control_type_of,
     map_batch,
 )
 from headrace.storage.indexes import AbortedTransaction
@@ -137,7 +137,7 @@ def _map_keys(task: CleaningTask, offsets: OffsetMap, throttle: Throttle) -> int
             ):
                 return mapped_offset
             if header.is_control:
-                transactions.is_marker_useless(header, control_type(batch, header))
+                transactions.is_marker_useless(header, control_type_of(batch, header))
             elif not transactions.is_aborted(header):
                 map_batch(offsets, batch, header, task.first_dirty_offset)
             mapped_offset = header.last_offset

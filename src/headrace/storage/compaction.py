@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from headrace.errors import CorruptMessage
 from headrace.protocol.batches import (
     CODEC_MASK,
     DELETE_HORIZON,
@@ -22,6 +21,7 @@ from headrace.protocol.batches import (
     block_of,
     check_crc,
 )
+from headrace.protocol.control_records import control_type
 from headrace.protocol.records import RecordSpan, read_varint, scan_records, varint
 from headrace.storage.cleaned_transactions import CleanedTransactions
 from headrace.storage.indexes import AbortedTransaction
@@ -119,7 +119,7 @@ class Compaction:
         """Whether the batch is aborted data, or a marker of a transaction without records."""
         if not header.is_control:
             return self._transactions.is_aborted(header)
-        return self._transactions.is_marker_useless(header, control_type(batch, header))
+        return self._transactions.is_marker_useless(header, control_type_of(batch, header))
 
     def _must_stay(self, header: BatchHeader) -> bool:
         """Whether a batch is needed even without its records.
@@ -220,10 +220,8 @@ def _shifted(block: bytes, span: RecordSpan, shift_ms: int) -> bytes:
     )
 
 
-def control_type(batch: memoryview, header: BatchHeader) -> int | None:
+def control_type_of(batch: memoryview, header: BatchHeader) -> int | None:
     """What kind of control record a batch holds, None if compaction has emptied it."""
     for _, _, _, _, key, _ in scan_records(block_of(batch, 0, header), header.count):
-        if key is None or len(key) < 4:
-            raise CorruptMessage("A control record has no key.")
-        return int.from_bytes(key[2:4], "big", signed=True)
+        return control_type(key)
     return None

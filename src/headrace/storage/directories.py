@@ -11,7 +11,7 @@ from functools import partial
 from os import urandom
 
 from headrace.errors import KafkaError, KafkaStorageError
-from headrace.protocol.uuids import ZERO, Uuid, to_text
+from headrace.protocol.uuids import ZERO, Uuid, is_reserved, to_text
 from headrace.runtime import files
 from headrace.storage.checkpoints import UNKNOWN_BROKER_EPOCH
 from headrace.storage.config import LogConfig
@@ -28,8 +28,6 @@ from headrace.storage.topic_partition import (
 )
 
 _log = logging.getLogger(__name__)
-
-_RESERVED_IDS = 100  # Directory ids below it are no directories: migrating, unassigned, lost.
 
 
 class LogDirectories:
@@ -170,7 +168,7 @@ class LogDirectories:
             if directory.id == directory_id != ZERO:
                 directory.check_online()
                 return directory
-        if int.from_bytes(directory_id) >= _RESERVED_IDS:
+        if not is_reserved(directory_id):
             raise KafkaStorageError(
                 f"The log directory {to_text(directory_id)} is not there; was it taken out of "
                 "log.dirs?"

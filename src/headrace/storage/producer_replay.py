@@ -5,15 +5,13 @@ from collections.abc import Iterable
 
 from headrace.errors import CorruptMessage
 from headrace.protocol.batches import BatchHeader, records_of
+from headrace.protocol.control_records import ControlType, control_type
 from headrace.runtime import files
 from headrace.storage.producer_state import EndMarker, ProducerStates
 from headrace.storage.scanning import headers_in
 from headrace.storage.segment import Segment
 
 _log = logging.getLogger(__name__)
-
-_ABORT = 0
-_COMMIT = 1
 
 
 def replay_segments(states: ProducerStates, segments: Iterable[Segment], end_offset: int) -> None:
@@ -57,13 +55,10 @@ def marker_of(batch: bytes | bytearray | memoryview) -> EndMarker | None:
     records = records_of(batch)
     if not records:
         return None  # Compaction took the marker of a transaction that is gone as a whole.
-    key, value = records[0].key, records[0].value
-    if key is None or len(key) < 4:
-        raise CorruptMessage("A control record has no key.")
-    kind = int.from_bytes(key[2:4], "big", signed=True)
-    if kind not in (_ABORT, _COMMIT):
+    kind, value = control_type(records[0].key), records[0].value
+    if kind not in (ControlType.ABORT, ControlType.COMMIT):
         return None
     if value is None or len(value) < 6:
         raise CorruptMessage("A transaction marker has no value.")
     coordinator_epoch = int.from_bytes(value[2:6], "big", signed=True)
-    return EndMarker(kind == _COMMIT, coordinator_epoch, records[0].timestamp)
+    return EndMarker(kind == ControlType.COMMIT, coordinator_epoch, records[0].timestamp)
