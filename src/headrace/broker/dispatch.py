@@ -78,7 +78,7 @@ class Dispatcher:
             self._serve_raw(raw, connection, frame, version, correlation_id, client_size)
         except (struct.error, IndexError, DecodeError) as error:
             raise HostileFrame(f"its request cannot be read: {error}") from error
-        except (HostileFrame, OSError):
+        except HostileFrame:
             raise
         except Exception:
             log.exception("a request of %s failed; its connection is closed", connection.host)
