@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.protocol.batches import headers
+from headrace.storage.appending import append_as_leader
 from headrace.storage.config import LogConfig
 from headrace.storage.directories import LogDirectories
 from headrace.storage.log import Log
@@ -56,7 +57,7 @@ class Life:
             value = b"%d" % self.sent * 5
             self.sent += 1
             log = node.log_of(name, TOPIC_ID, CONFIG)
-            log.append_as_leader(batch_of(value), 0, NOW + number)
+            append_as_leader(log, batch_of(value), 0, NOW + number)
             log.advance_high_watermark(log.log_end_offset)
             self.acknowledged[name].append(value)
             if number % 5 == 4:

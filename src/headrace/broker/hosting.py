@@ -193,4 +193,4 @@ class Hosting:
             config = self._configs.of(image, topic)
             for partition in hosted.partitions:
                 if partition is not None and partition.log is not None:
-                    partition.log.config = config
+                    partition.log.reconfigure(config)

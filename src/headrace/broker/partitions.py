@@ -11,12 +11,14 @@ from headrace.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.protocol.uuids import Uuid
+from headrace.storage.appending import append_as_leader
 
 if TYPE_CHECKING:
     from headrace.broker.delayed import Delayed
     from headrace.metadata.image import PartitionImage, TopicImage
     from headrace.runtime.metrics import TopicMetrics
-    from headrace.storage.log import AppendInfo, Log
+    from headrace.storage.appending import AppendInfo
+    from headrace.storage.log import Log
 
 NO_LEADER_EPOCH = -1  # A client that does not know the epoch sends this and is not checked.
 
@@ -59,7 +61,7 @@ class Partition:
         log = self.log
         if log is None:
             log = self.online_log()
-        info = log.append_as_leader(records, self.leader_epoch, now_ms)
+        info = append_as_leader(log, records, self.leader_epoch, now_ms)
         log.advance_high_watermark(log.log_end_offset)
         return info
 

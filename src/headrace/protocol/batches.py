@@ -30,6 +30,8 @@ from headrace.protocol.compression import (
 from headrace.protocol.records import Headers, append_record, scan_records, value_and_headers
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
+PLACE: Final = struct.Struct(">qii")
+"""The fields that a leader writes: base offset, length (which stays as it is) and leader epoch."""
 HEADER_SIZE: Final = 61
 LOG_OVERHEAD: Final = 12
 """The bytes of base offset and length, which the length itself does not count."""

@@ -50,6 +50,7 @@ from headrace.raft.snapshot_files import (
     snapshot_path,
 )
 from headrace.runtime import files
+from headrace.storage.appending import append_as_is
 from headrace.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
 from headrace.storage.config import LogConfig
 from headrace.storage.flushing import FlushPlan
@@ -273,7 +274,7 @@ class MetadataLog:
             self._voters_are_in_log = True
         offset = self.end_offset
         data = encode_control_batch(messages, offset, self.leader_epoch, now_ms)
-        self._log.append_as_is(memoryview(data), now_ms)
+        append_as_is(self._log, memoryview(data), now_ms)
         return MetadataBatch(offset, self.end_offset - 1, self.leader_epoch, now_ms, True, messages)
 
     def _renew_voters(self, endpoints: Sequence[Endpoint]) -> bool:
@@ -329,7 +330,7 @@ class MetadataLog:
         data = prepared[0].data
         for one in prepared[1:]:
             data += one.data
-        self._log.append_as_is(memoryview(data), prepared[-1].batch.timestamp_ms)
+        append_as_is(self._log, memoryview(data), prepared[-1].batch.timestamp_ms)
 
     def plan_flush(self) -> FlushPlan:
         return self._log.plan_flush()

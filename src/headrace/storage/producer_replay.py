@@ -40,14 +40,34 @@ def replay_batch(
     if header.producer_id >= 0:
         if header.is_control:
             batch = files.pread(segment.open().fd, header.size, position)
-            marker = marker_of(batch)
-            if marker is not None:
-                aborted = states.replay_marker(header, marker, header.base_offset)
-                if aborted is not None and aborted not in segment.transactions.aborted:
-                    segment.note_aborted(aborted)
+            replay_marker(states, segment, batch, header, header.base_offset)
         else:
             states.replay(header, header.base_offset)
     states.end_offset = header.next_offset
+
+
+def replay_marker(
+    states: ProducerStates,
+    segment: Segment,
+    batch: bytes | memoryview,
+    header: BatchHeader,
+    base_offset: int,
+) -> None:
+    """Take in a control batch; an abort is listed in its segment, once."""
+    marker = marker_of(batch)
+    if marker is not None:
+        aborted = states.replay_marker(header, marker, base_offset)
+        if aborted is not None and aborted not in segment.transactions.aborted:
+            segment.note_aborted(aborted)
+
+
+def check_coordinated(states: ProducerStates, batch: memoryview, header: BatchHeader) -> None:
+    """May a coordinator write this? It writes without sequence numbers, and ends transactions."""
+    marker = marker_of(batch) if header.is_control else None
+    if marker is not None:
+        states.check_marker(header, marker)
+    else:
+        states.check_epoch(header)
 
 
 def marker_of(batch: bytes | bytearray | memoryview) -> EndMarker | None:
