@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from headrace.controller.activation import activate
-from headrace.controller.config_rules import SettingsRules
-from headrace.controller.configs import ConfigRules
 from headrace.controller.decision import ClusterDefaults, Decide
 from headrace.controller.registration import (
     BrokerIdentity,
@@ -31,7 +29,6 @@ from headrace.metadata.loader import MetadataLoader, Publication
 from headrace.protocol.message import Message
 from headrace.raft.metadata_log import MetadataLog
 from headrace.runtime.clock import Clock
-from headrace.settings.broker import BrokerSettings
 
 _log = logging.getLogger(__name__)
 
@@ -60,12 +57,10 @@ class Controller:
         clock: Clock,
         background: Background[None],
         defaults: ClusterDefaults | None = None,
-        rules: ConfigRules | None = None,
     ) -> None:
         self.log = log
         self.defaults = defaults or ClusterDefaults()
-        self.rules = rules or SettingsRules(BrokerSettings())
-        """Both follow the node's settings, and are replaced when those change."""
+        """They follow the node's settings, and are replaced when those change."""
         self.image = loader.image
         """The last image whose records are on disk: what clients may see."""
         self.broker_epoch = -1
