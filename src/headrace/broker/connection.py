@@ -23,7 +23,7 @@ from headrace.errors import HeadraceError
 if TYPE_CHECKING:
     import asyncio
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _SIZE = Struct(">i")
 _SCRATCH_BYTES = 256 * 1024
@@ -335,7 +335,7 @@ class Connection:
     def _give_up(self, reason: HostileFrame | OSError) -> None:
         """A peer that misbehaves is worth a line in the log, one that went away is not."""
         level = logging.WARNING if isinstance(reason, HostileFrame) else logging.DEBUG
-        log.log(level, "closed the connection of %s: %s", self.host, reason)
+        _log.log(level, "closed the connection of %s: %s", self.host, reason)
         self.close()
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from headrace.protocol.framing import encode_response, frame_response, read_requ
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id.
 _REQUEST_BYTES_MAX = 16 << 20
@@ -81,7 +81,7 @@ class Dispatcher:
         except HostileFrame:
             raise
         except Exception:
-            log.exception("a request of %s failed; its connection is closed", connection.host)
+            _log.exception("a request of %s failed; its connection is closed", connection.host)
             connection.close()
             return
         if not connection.is_waiting:
@@ -173,7 +173,7 @@ class Dispatcher:
     def _as_kafka_error(error: Exception, entry: Entry) -> KafkaError:
         if isinstance(error, KafkaError):
             return error
-        log.error("%s failed", ApiKey(entry.key).name, exc_info=error)
+        _log.error("%s failed", ApiKey(entry.key).name, exc_info=error)
         return UnknownServerError("the broker failed; its log has the details")
 
     @staticmethod

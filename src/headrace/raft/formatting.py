@@ -36,7 +36,7 @@ from headrace.storage.checkpoints import (
 )
 from headrace.storage.topic_partition import TopicPartition
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
@@ -76,7 +76,7 @@ def format_directories(
         except OSError as error:
             if directory == metadata_directory:
                 raise
-            log.error("The log directory %s cannot be used: %s", directory, error)
+            _log.error("The log directory %s cannot be used: %s", directory, error)
             continue
         usable.append(directory)
         if identity is not None:
