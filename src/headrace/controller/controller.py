@@ -123,7 +123,7 @@ class Controller:
                 lambda image: shut_down_broker(image, broker_id, self.broker_epoch, self.defaults)
             )
         except KafkaError as error:
-            _log.warning("The broker stops without being fenced: %s", error)
+            _log.warning("the broker stops without being fenced: %s", error)
         await self.close()
 
     async def close(self) -> None:
@@ -149,7 +149,7 @@ class Controller:
         try:
             self.log.clean(self._clock.now_ms())
         except (OSError, KafkaStorageError) as error:
-            _log.warning("Old metadata snapshots were not deleted: %s", error)
+            _log.warning("old metadata snapshots were not deleted: %s", error)
 
     def _begin_snapshot(self) -> None:
         is_idle = self._snapshotting is None or self._snapshotting.done()
@@ -164,7 +164,7 @@ class Controller:
             self.log.snapshot_taken(plan)
         except (OSError, KafkaStorageError) as error:
             # The log still has every record; the next attempt comes by itself.
-            _log.warning("The metadata snapshot %s was not written: %s", plan.id.file_name, error)
+            _log.warning("the metadata snapshot %s was not written: %s", plan.id.file_name, error)
 
     # Writing.
 
@@ -226,13 +226,13 @@ class Controller:
                 listener(publication.delta, publication.image)
             except Exception:
                 # One part of the node that trips must not keep the others from the news.
-                _log.exception("A listener failed on metadata offset %d", publication.image.offset)
+                _log.exception("a listener failed on metadata offset %d", publication.image.offset)
 
     def _fail(self, error: Exception, lost: Sequence[_Pending]) -> None:
         self._pending = []
         self.log.fail(error if isinstance(error, OSError) else OSError(str(error)))
         self.failure = KafkaStorageError(f"the metadata log failed: {error}; the node must stop")
-        _log.error("The metadata log failed and takes no more changes: %s", error)
+        _log.error("the metadata log failed and takes no more changes: %s", error)
         for _, done in lost:
             if not done.done():
                 done.set_exception(self.failure)

@@ -76,7 +76,7 @@ def format_directories(
         except OSError as error:
             if directory == metadata_directory:
                 raise
-            _log.error("The log directory %s cannot be used: %s", directory, error)
+            _log.error("the log directory %s cannot be used: %s", directory, error)
             continue
         usable.append(directory)
         if identity is not None:

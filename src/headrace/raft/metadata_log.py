@@ -384,7 +384,7 @@ class MetadataLog:
         self._snapshot_size = files.file_size(snapshot_path(self.directory, plan.id))
         self._bytes_at_snapshot = plan.log_size_bytes
         self._log.roll()
-        _log.info("Wrote the metadata snapshot %s", plan.id.file_name)
+        _log.info("wrote the metadata snapshot %s", plan.id.file_name)
 
     def clean(self, now_ms: int) -> None:
         """Delete the oldest snapshots, and the log before the next, beyond the retention limits."""

@@ -174,7 +174,7 @@ def validate(configs: Mapping[str, str | None], broker: BrokerSettings | None = 
     for name, text in configs.items():
         definition = TOPIC_CONFIGS.get(name)
         if definition is None:
-            raise InvalidConfig(f"Unknown topic config name: {name}{nearest(name, TOPIC_CONFIGS)}")
+            raise InvalidConfig(f"{name} is not a topic config{nearest(name, TOPIC_CONFIGS)}")
         if text is None:
             raise InvalidConfig(f"{name} has no value; delete the config to use its default")
         definition.parse(text)

@@ -66,6 +66,6 @@ def _load(directory: str) -> dict[TopicPartition, _CleanUpTo]:
     try:
         offsets = read_offsets(f"{directory}/{CLEANER_OFFSETS}")
     except CorruptCheckpoint as error:
-        _log.warning("All compacted logs of %s count as dirty: %s", directory, error)
+        _log.warning("all compacted logs of %s count as dirty: %s", directory, error)
         return {}
     return {partition: _CleanUpTo(offset) for partition, offset in offsets.items()}

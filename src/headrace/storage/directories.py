@@ -70,7 +70,7 @@ class LogDirectories:
             except OSError as error:
                 opened.fail(directory, error)
         if not opened.online:
-            raise KafkaStorageError(f"None of the log directories {', '.join(paths)} can be used.")
+            raise KafkaStorageError(f"none of the log directories {', '.join(paths)} can be used")
         return opened
 
     @property
@@ -170,12 +170,12 @@ class LogDirectories:
                 return directory
         if not is_reserved(directory_id):
             raise KafkaStorageError(
-                f"The log directory {to_text(directory_id)} is not there; was it taken out of "
+                f"the log directory {to_text(directory_id)} is not there; was it taken out of "
                 "log.dirs?"
             )
         candidates = [(directory.crowding(), directory) for directory in self.online]
         if not candidates:
-            raise KafkaStorageError("All log directories are offline; see the broker's log.")
+            raise KafkaStorageError("all log directories are offline; see the broker's log")
         return min(candidates, key=lambda candidate: candidate[0])[1]
 
     def _create(
@@ -246,7 +246,7 @@ class LogDirectories:
         """A disk has failed: its partitions answer with an error, the others go on."""
         if directory.failure is not None:
             return
-        _log.error("The log directory %s is offline: %s", directory.path, error)
+        _log.error("the log directory %s is offline: %s", directory.path, error)
         directory.failure = str(error)
         for log in list(directory.logs.values()):
             log.fail(error)

@@ -128,7 +128,7 @@ class LogDirectory:
 
     def check_online(self) -> None:
         if self.failure is not None:
-            raise KafkaStorageError(f"The log directory {self.path} is offline: {self.failure}")
+            raise KafkaStorageError(f"the log directory {self.path} is offline: {self.failure}")
 
     def crowding(self) -> float:
         """Partitions per free byte: a new partition goes where this is least."""

@@ -79,6 +79,6 @@ def marker_of(batch: bytes | bytearray | memoryview) -> EndMarker | None:
     if kind not in (ControlType.ABORT, ControlType.COMMIT):
         return None
     if value is None or len(value) < 6:
-        raise CorruptMessage("A transaction marker has no value.")
+        raise CorruptMessage("a transaction marker has no value")
     coordinator_epoch = int.from_bytes(value[2:6], "big", signed=True)
     return EndMarker(kind == ControlType.COMMIT, coordinator_epoch, records[0].timestamp)

@@ -182,8 +182,8 @@ def _verified_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int,
             check_crc(batch, 0, header.size)
             if header.base_offset < next_offset or header.last_offset_delta < 0:
                 raise CorruptMessage(
-                    f"The batch at position {position} has the offsets {header.base_offset} to "
-                    f"{header.last_offset}, which cannot follow {next_offset - 1}."
+                    f"the batch at position {position} has the offsets {header.base_offset} to "
+                    f"{header.last_offset}, which cannot follow {next_offset - 1}"
                 )
             yield position, header
             next_offset = header.next_offset
@@ -255,7 +255,7 @@ def _segments(
     for name in content:
         stem, extension = name[:_OFFSET_DIGITS], name[_OFFSET_DIGITS:]
         if extension in (INDEX, TIME_INDEX, TRANSACTION_INDEX) and stem + LOG not in content:
-            _log.warning("Removing %s/%s, since its log is not there", directory, name)
+            _log.warning("removing %s/%s, since its log is not there", directory, name)
             files.unlink_if_there(f"{directory}/{name}")
     return [
         Segment(
