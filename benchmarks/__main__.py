@@ -151,11 +151,11 @@ def progress(text: str) -> None:
 def document(compared: Measured, grown: Measured, arguments: argparse.Namespace) -> str:
     """The tables, and what a reader needs to judge them."""
     python = platform.python_version()
-    rounds = f"medians of {arguments.rounds} rounds of {arguments.seconds:g} s"
+    rounds = f"medians of {arguments.rounds} runs of {arguments.seconds:g} s"
     parts = [f"{os.cpu_count()} cores, Python {python}, {platform.system()}; {rounds}.\n"]
     if any(compared.values()):
-        versus = f" and Apache Kafka {VERSION}" if len(compared) > 1 else ""
-        parts.append(f"Headrace{versus}; lower is better, below 1 Headrace is ahead:\n")
+        kafka = f" Apache Kafka is {VERSION}; a ratio below 1 is less than Kafka's."
+        parts.append(f"Lower is better.{kafka if len(compared) > 1 else ''}\n")
         parts.append(table(compared))
     if any(grown.values()):
         parts.append("What others on the node cost a small request of 50 connections:\n")

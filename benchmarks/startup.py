@@ -2,7 +2,7 @@
 
 import time
 
-from benchmarks.processes import resident_megabytes
+from benchmarks.processes import cpu_seconds, resident_megabytes
 from benchmarks.workloads import Figure
 from tests.nodes import Node
 from tests.wire import Connection
@@ -17,11 +17,13 @@ def started(node: Node) -> list[Figure]:
     while not answers(node):
         time.sleep(0.002)
     took = time.perf_counter() - began
+    cpu = cpu_seconds(node.pid)
     time.sleep(IDLE_SECONDS)
     held = resident_megabytes(node.pid)
     node.stop()
     return [
         Figure("start-up, exec to first answer", "s", took),
+        Figure("start-up", "CPU s", cpu),
         Figure("idle memory", "MB RSS", held),
     ]
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from headrace.protocol.batches import Record, build_batch, headers, records_of
+from headrace.storage.appending import append_as_is
 from headrace.storage.cleaner import Cleaner
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
@@ -47,7 +48,7 @@ def record(offset: int, key: str, value: str | None, timestamp: int = NOW) -> Re
 
 def append(log: Log, *records: Record, **options: Any) -> None:
     """One batch, with the offsets that its records have."""
-    log.append_as_is(memoryview(build_batch(records, **options)))
+    append_as_is(log, memoryview(build_batch(records, **options)))
     log.advance_high_watermark(log.log_end_offset)
 
 

@@ -12,8 +12,9 @@ import pytest
 
 from headrace.protocol.batches import Record, build_batch, headers, records_of
 from headrace.runtime import files
+from headrace.storage.appending import AppendInfo, append_as_leader
 from headrace.storage.config import LogConfig
-from headrace.storage.log import AppendInfo, Log
+from headrace.storage.log import Log
 from headrace.storage.producer_state import Origin
 from headrace.storage.recovery import load_log
 from headrace.storage.resources import Resources
@@ -81,7 +82,7 @@ def append(
 ) -> AppendInfo:
     """Append a batch and commit it, as a partition with one replica does."""
     batch = batch_of(*(values or (b"value",)), timestamps=timestamps, **fields)
-    info = log.append_as_leader(batch, leader_epoch, now_ms, origin, transaction_version)
+    info = append_as_leader(log, batch, leader_epoch, now_ms, origin, transaction_version)
     log.advance_high_watermark(log.log_end_offset)
     return info
 
@@ -115,3 +116,13 @@ def all_records(log: Log, offset: int | None = None, size_max: int = EVERYTHING)
 
 def values_of(log: Log) -> list[bytes | None]:
     return [record.value for record in all_records(log)]
+
+
+def stored(log: Log) -> bytes:
+    """All that the log files hold."""
+    return b"".join(Path(segment.path(".log")).read_bytes() for segment in log.segments)
+
+
+def names_in(log: Log) -> set[str]:
+    """The files in the log's directory."""
+    return {path.name for path in Path(log.directory).iterdir()}

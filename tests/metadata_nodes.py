@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from headrace.controller.config_rules import SettingsRules
 from headrace.controller.controller import Controller
 from headrace.controller.registration import BrokerIdentity, ControllerIdentity
 from headrace.metadata.image import Endpoint, MetadataImage
@@ -12,9 +13,11 @@ from headrace.metadata.loader import MetadataLoader
 from headrace.protocol.uuids import random_uuid
 from headrace.raft.formatting import NewNode, format_directories
 from headrace.raft.metadata_log import MetadataLog, MetadataLogSettings
+from headrace.settings.broker import BrokerSettings
 from headrace.storage.checkpoints import decode_identity
 
 NOW_MS = 1_800_000_000_000
+RULES = SettingsRules(BrokerSettings())
 ENDPOINT = Endpoint("CONTROLLER", "localhost", 9093)
 KAFKA_NODE = Path(__file__).parent / "data" / "kafka_node"
 

@@ -1,5 +1,6 @@
 """aiokafka: asyncio, with a compiled record parser of its own."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic
 
-from tests.clients import AN_HOUR_AGO, unique_name
+from tests.clients import AN_HOUR_AGO, SECONDS_MAX, unique_name
 from tests.nodes import Node
 
 
@@ -72,12 +73,19 @@ async def test_administration(node: Node) -> None:
     try:
         await admin.create_topics([NewTopic(topic, 2, 1)])
         await admin.create_partitions({topic: NewPartitions(5)})
-        (described,) = await admin.describe_topics([topic])
-        assert len(described["partitions"]) == 5
-        await admin.delete_topics([topic])
-        assert topic not in await admin.list_topics()
+        async with asyncio.timeout(SECONDS_MAX):
+            while await partition_count(admin, topic) != 5:
+                await asyncio.sleep(0.02)
+            await admin.delete_topics([topic])
+            while topic in await admin.list_topics():
+                await asyncio.sleep(0.02)
     finally:
         await admin.close()
+
+
+async def partition_count(admin: AIOKafkaAdminClient, topic: str) -> int:
+    (described,) = await admin.describe_topics([topic])
+    return len(described["partitions"])
 
 
 async def test_an_idempotent_producer(node: Node, topic: str) -> None:

@@ -61,12 +61,14 @@ def test_one_lost_directory_takes_only_its_partitions(
     first, second = tmp_path / "first", tmp_path / "second"
     node = start_node(log_dirs=f"{first},{second}")
     topic = create_topic(node, partitions=4, segment_bytes=MEGABYTE)
+    for partition in range(4):
+        produce(node, topic, values("first"), partition=partition)
     lost = {partition for partition in range(4) if (second / f"{topic}-{partition}").exists()}
     second.rename(tmp_path / "pulled out")
     eventually(lambda: all(write_error(node, topic, partition) for partition in lost))
     for partition in set(range(4)) - lost:
         produce(node, topic, numbered(3_000, size=1_000), partition=partition)
-        assert watermarks(node, topic, partition) == (0, 3_000)
+        assert watermarks(node, topic, partition) == (0, 3_001)
     assert all(write_error(node, topic, partition) for partition in lost)
 
 

@@ -109,6 +109,7 @@ def test_lost_indexes_are_made_again(start_node: StartNode) -> None:
         assert read(node, topic, offset=offset)[0].offset() == offset
 
 
+@pytest.mark.timeout(120 + 10 * KILLS)
 def test_acknowledged_records_survive_kills_under_load(
     start_node: StartNode, flavour: Flavour
 ) -> None:

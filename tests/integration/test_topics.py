@@ -173,7 +173,7 @@ def test_without_auto_create_an_unknown_topic_is_refused(start_node: StartNode) 
 
 def test_one_node_holds_partitions_of_many_topics(node: Node) -> None:
     """LOG-7(b), PRD-1: one producer writes to all of them."""
-    topics = [create_topic(node, partitions=2) for _ in range(20)]
+    topics = [create_topic(node, partitions=2) for _ in range(8)]
     client = producer(node)
     for topic in topics:
         for partition in range(2):

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.protocol.batches import headers
+from headrace.storage.appending import append_as_leader
 from headrace.storage.config import LogConfig
 from headrace.storage.directories import LogDirectories
 from headrace.storage.log import Log
@@ -56,7 +57,7 @@ class Life:
             value = b"%d" % self.sent * 5
             self.sent += 1
             log = node.log_of(name, TOPIC_ID, CONFIG)
-            log.append_as_leader(batch_of(value), 0, NOW + number)
+            append_as_leader(log, batch_of(value), 0, NOW + number)
             log.advance_high_watermark(log.log_end_offset)
             self.acknowledged[name].append(value)
             if number % 5 == 4:
@@ -172,7 +173,7 @@ def test_what_follows_the_last_batch_is_cut_off(
     sizes: list[int], junk: bytes, directories: Iterator[Path]
 ) -> None:
     log = filled_log(next(directories), sizes)
-    path = Path(log.active_segment.path(".log"))
+    path = Path(log.segments[-1].path(".log"))
     size = path.stat().st_size
     log.release()
     with path.open("ab") as file:
@@ -200,6 +201,6 @@ def test_any_damage_to_an_index_is_repaired(
     log.advance_high_watermark(log.log_end_offset)
 
     assert values_of(log) == [bytes([size]) * size for size in sizes]
-    assert log.leader_epochs.epoch_for(0) == 0
+    assert log.leader_epochs.latest_epoch == 0
     log.close()
     shutil.rmtree(log.directory)

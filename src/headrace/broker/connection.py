@@ -23,7 +23,7 @@ from headrace.errors import HeadraceError
 if TYPE_CHECKING:
     import asyncio
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _SIZE = Struct(">i")
 _SCRATCH_BYTES = 256 * 1024
@@ -91,7 +91,6 @@ class Connection:
         "_waiting",
         "_writing",
         "buffers",
-        "client_id",
         "closed",
         "fd",
         "host",
@@ -127,7 +126,6 @@ class Connection:
         self.fd = sock.fileno()
         self.host, self.port = peer
         self.listener = listener
-        self.client_id: str | None = None
         self.software = ("unknown", "unknown")  # Name and version, as ApiVersions v3 told us.
         self.on_abandoned: Callable[[], None] | None = None
         self.produce_prefix_size = 0  # How much of its last Produce request was not records.
@@ -337,7 +335,7 @@ class Connection:
     def _give_up(self, reason: HostileFrame | OSError) -> None:
         """A peer that misbehaves is worth a line in the log, one that went away is not."""
         level = logging.WARNING if isinstance(reason, HostileFrame) else logging.DEBUG
-        log.log(level, "closed the connection of %s: %s", self.host, reason)
+        _log.log(level, "closed the connection of %s: %s", self.host, reason)
         self.close()
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from headrace.protocol.framing import encode_response, frame_response, read_requ
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id.
 _REQUEST_BYTES_MAX = 16 << 20
@@ -78,10 +78,10 @@ class Dispatcher:
             self._serve_raw(raw, connection, frame, version, correlation_id, client_size)
         except (struct.error, IndexError, DecodeError) as error:
             raise HostileFrame(f"its request cannot be read: {error}") from error
-        except (HostileFrame, OSError):
+        except HostileFrame:
             raise
         except Exception:
-            log.exception("a request of %s failed; its connection is closed", connection.host)
+            _log.exception("a request of %s failed; its connection is closed", connection.host)
             connection.close()
             return
         if not connection.is_waiting:
@@ -173,7 +173,7 @@ class Dispatcher:
     def _as_kafka_error(error: Exception, entry: Entry) -> KafkaError:
         if isinstance(error, KafkaError):
             return error
-        log.error("%s failed", ApiKey(entry.key).name, exc_info=error)
+        _log.error("%s failed", ApiKey(entry.key).name, exc_info=error)
         return UnknownServerError("the broker failed; its log has the details")
 
     @staticmethod

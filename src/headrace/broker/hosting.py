@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import KafkaStorageError
 from headrace.metadata.image import ConfigResource, ResourceType
-from headrace.protocol.uuids import ZERO, Uuid, to_text
+from headrace.protocol.uuids import ZERO, Uuid
 from headrace.settings.broker import with_dynamic
 from headrace.settings.topic import effective
 from headrace.storage.config import LogConfig
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _MADE_PER_TURN = 8
-_RESERVED_DIRECTORIES = 100  # Ids below say "not assigned yet" and the like.
 
 Assignments = dict[tuple[Uuid, int], Uuid]
 """Topic id and partition to the id of the log directory that holds it."""
@@ -144,9 +143,9 @@ class Hosting:
     def _attach(self, partition: "Partition") -> None:
         name = TopicPartition(partition.topic.name, partition.index)
         config = self._configs.of(self._image, name.topic)
-        wanted = self._directory_of(partition)
+        # Reserved ids say that the metadata leaves the choice to us.
+        wanted = partition.image.directory_of(self._node_id) or ZERO
         try:
-            self._check_there(wanted)
             log = self._directories.log_of(name, partition.topic_id, config, directory_id=wanted)
         except KafkaStorageError as error:
             _log.error("%s is offline: %s", name, error)
@@ -155,22 +154,6 @@ class Hosting:
         log.advance_high_watermark(log.log_end_offset)
         partition.log = log
         self._note_directory(partition, wanted, self._directories.directory_of(log).id)
-
-    def _directory_of(self, partition: "Partition") -> Uuid:
-        """The directory that the metadata names; reserved ids say that it leaves it to us."""
-        image = partition.image
-        if not image.directories:
-            return ZERO
-        return image.directories[image.replicas.index(self._node_id)]
-
-    def _check_there(self, directory_id: Uuid) -> None:
-        """A partition whose directory is offline must not begin anew, and empty, in another."""
-        is_choice = int.from_bytes(directory_id) < _RESERVED_DIRECTORIES
-        online = self._directories.online
-        if is_choice or any(directory.id == directory_id for directory in online):
-            return
-        if len(online) < len(self._directories.directories):
-            raise KafkaStorageError(f"its log directory {to_text(directory_id)} is not online")
 
     def _note_directory(self, partition: "Partition", named: Uuid, actual: Uuid) -> None:
         """Have the metadata say where the log is, if it does not: the next start relies on it."""
@@ -210,4 +193,4 @@ class Hosting:
             config = self._configs.of(image, topic)
             for partition in hosted.partitions:
                 if partition is not None and partition.log is not None:
-                    partition.log.config = config
+                    partition.log.reconfigure(config)

@@ -16,7 +16,7 @@ from headrace.storage.retention import delete_expired
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _DELETION_INTERVAL_MS = 1000
 _METADATA_INTERVAL_MS = 60_000
@@ -65,16 +65,12 @@ class Maintenance:
         )
 
     async def checkpoint_high_watermarks(self) -> None:
-        for directory in self._broker.directories.online:
-            plan = directory.plan_high_watermarks()
-            if plan is not None:
-                await self._broker.background(plan.run)
+        for plan in self._broker.directories.plan_high_watermarks():
+            await self._broker.background(plan.run)
 
     async def checkpoint(self) -> None:
-        for directory in self._broker.directories.online:
-            plan = directory.plan_checkpoints()
-            if plan is not None:
-                await self._broker.background(plan.run)
+        for plan in self._broker.directories.plan_checkpoints():
+            await self._broker.background(plan.run)
 
     def _flush_interval_ms(self) -> int:
         """How often to look; a `flush.ms` shorter than this is of no use."""
@@ -82,8 +78,8 @@ class Maintenance:
 
     async def flush_due_logs(self) -> None:
         """Sync what topics ask to have synced, and segments that are complete in any case."""
-        for log_, plan in self._broker.directories.plan_flushes(self._broker.clock.now_ms()):
-            await self._broker.flusher.carry_out(log_, plan)
+        for log, plan in self._broker.directories.plan_flushes(self._broker.clock.now_ms()):
+            await self._broker.flusher.carry_out(log, plan)
 
     async def delete_files(self) -> None:
         due = self._broker.directories.resources.deletions.due(self._broker.clock.now_ms())
@@ -93,12 +89,12 @@ class Maintenance:
     async def enforce_retention(self) -> None:
         """Drop what the topics no longer keep, giving way to clients between two logs."""
         now_ms = self._broker.clock.now_ms()
-        for log_ in list(self._broker.directories):
-            if log_.failure is None and not self._cleaner.is_cleaning(log_):
+        for log in list(self._broker.directories):
+            if log.failure is None and not self._cleaner.is_cleaning(log):
                 try:
-                    delete_expired(log_, now_ms)
+                    delete_expired(log, now_ms)
                 except KafkaStorageError as error:
-                    log.error("retention of %s failed: %s", log_.topic_partition, error)
+                    _log.error("retention of %s failed: %s", log.topic_partition, error)
                 await asyncio.sleep(0)
 
     async def compact(self) -> None:
@@ -110,5 +106,5 @@ class Maintenance:
 
     def expire_producers(self) -> None:
         now_ms = self._broker.clock.now_ms()
-        for log_ in self._broker.directories:
-            log_.expire_producers(now_ms)
+        for log in self._broker.directories:
+            log.expire_producers(now_ms)

@@ -23,7 +23,6 @@ from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.server import Server, ServerLimits
 from headrace.broker.telemetry import Telemetry
 from headrace.broker.transactions import TransactionCoordinator
-from headrace.controller.config_rules import SettingsRules
 from headrace.controller.controller import Controller
 from headrace.controller.decision import ClusterDefaults
 from headrace.controller.registration import (
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from headrace.storage.directory import LogDirectory
     from headrace.storage.log import Log
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -155,7 +154,6 @@ class Broker:
             self.clock,
             self.tasks.in_thread,
             _defaults(settings),
-            SettingsRules(settings),
         )
         self.controller.on_failure(self._metadata_failed)
         hosting = Hosting(
@@ -221,7 +219,6 @@ class Broker:
         if settings is not self._followed_settings:
             self._followed_settings = settings
             self.controller.defaults = _defaults(settings)
-            self.controller.rules = SettingsRules(settings)
 
     def _bind(self, settings: BrokerSettings) -> list[Endpoint]:
         """Claim the ports, and with them the addresses that clients are told."""
@@ -327,7 +324,7 @@ async def _serve(
     sys.setswitchinterval(0.0005)
     on_ready(broker)
     await broker.stopping.wait()
-    log.info("stopping")
+    _log.info("stopping")
     await broker.stop()
     return 0 if broker.failure is None else 1
 

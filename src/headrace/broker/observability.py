@@ -14,7 +14,7 @@ import msgspec
 
 from headrace.runtime.exposition import CONTENT_TYPE, Family, render
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _REQUEST_BYTES_MAX = 8192
 _REQUEST_SECONDS_MAX = 5.0
@@ -73,7 +73,7 @@ class Observability:
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._serving) >= _CLIENTS_MAX:
-            log.warning("the metrics port has %d clients and takes no more", _CLIENTS_MAX)
+            _log.warning("the metrics port has %d clients and takes no more", _CLIENTS_MAX)
             writer.close()
             return
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
@@ -84,9 +84,9 @@ class Observability:
         try:
             await self._answer(reader, writer)
         except (ConnectionError, TimeoutError):
-            log.debug("a client of the metrics port went away")
+            _log.debug("a client of the metrics port went away")
         except Exception:
-            log.exception("the metrics port could not answer")
+            _log.exception("the metrics port could not answer")
         finally:
             writer.close()
 

@@ -8,17 +8,18 @@ from headrace.errors import (
     KafkaStorageError,
     NotLeaderOrFollower,
     UnknownLeaderEpoch,
-    UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from headrace.protocol.uuids import Uuid, to_text
+from headrace.protocol.uuids import Uuid
+from headrace.storage.appending import append_as_leader
 from headrace.storage.producer_state import NOT_VERIFIED
 
 if TYPE_CHECKING:
     from headrace.broker.delayed import Delayed
     from headrace.metadata.image import PartitionImage, TopicImage
     from headrace.runtime.metrics import TopicMetrics
-    from headrace.storage.log import AppendInfo, Log
+    from headrace.storage.appending import AppendInfo
+    from headrace.storage.log import Log
 
 NO_LEADER_EPOCH = -1  # A client that does not know the epoch sends this and is not checked.
 
@@ -63,8 +64,8 @@ class Partition:
         log = self.log
         if log is None:
             log = self.online_log()
-        info = log.append_as_leader(
-            records, self.leader_epoch, now_ms, transaction_version=transaction_version
+        info = append_as_leader(
+            log, records, self.leader_epoch, now_ms, transaction_version=transaction_version
         )
         log.advance_high_watermark(log.log_end_offset)
         return info
@@ -127,12 +128,6 @@ class Partitions:
         hosted = self.by_wire_name.get(topic.encode())
         if hosted is None:
             raise UnknownTopicOrPartition(f"there is no topic {topic}")
-        return hosted.find(index)
-
-    def find_by_id(self, topic_id: Uuid, index: int) -> Partition:
-        hosted = self.by_id.get(topic_id)
-        if hosted is None:
-            raise UnknownTopicId(f"there is no topic with the id {to_text(topic_id)}")
         return hosted.find(index)
 
     def host(self, topic: "TopicImage", node_id: int, metrics: "TopicMetrics") -> HostedTopic:

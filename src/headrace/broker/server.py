@@ -15,7 +15,7 @@ from headrace.errors import HeadraceError
 if TYPE_CHECKING:
     import asyncio
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _ACCEPTS_PER_TURN = 64
 _BACKLOG = 1024
@@ -109,7 +109,7 @@ class Server:
         """Without descriptors accept() fails at once and for ever; spinning on it helps nobody."""
         if error.errno not in _OUT_OF_DESCRIPTORS:
             raise error
-        log.warning(
+        _log.warning(
             "cannot accept a client (%s); raise the limit of open files, see `headrace doctor`",
             error.strerror,
         )
@@ -127,7 +127,7 @@ class Server:
             len(self.connections) >= limits.max_connections
             or self._per_host[host] >= limits.max_connections_per_ip
         ):
-            log.warning("refused a connection of %s: max.connections reached", host)
+            _log.warning("refused a connection of %s: max.connections reached", host)
             self.refused += 1
             client.close()
             return
@@ -166,7 +166,7 @@ class Server:
 
     def _close_idle(self) -> None:
         for connection in swept(self.connections):
-            log.info("closed the idle connection of %s", connection.host)
+            _log.info("closed the idle connection of %s", connection.host)
             connection.close()
         self._plan_sweep()
 

@@ -23,7 +23,7 @@ from headrace.errors import (
     UnsupportedCompressionType,
 )
 from headrace.metadata.image import ConfigResource, ResourceType
-from headrace.protocol.uuids import ZERO, Uuid, random_uuid, to_text
+from headrace.protocol.uuids import ZERO, Uuid, is_reserved, random_uuid, to_text
 from headrace.settings.client_metrics import CLIENT_METRICS_CONFIGS
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ ALL_METRICS = "*"
 PUSH_INTERVAL_MS = 300_000
 
 _CODEC_MAX = 4
-_RESERVED_IDS = 100
 _INSTANCES_MAX = 16_384
 _STORED_BYTES_MAX = 8 << 20
 _FORGET_AFTER_MS = 60_000
@@ -141,7 +140,7 @@ class Telemetry:
         size_bytes: int,
     ) -> None:
         """Raise unless a client may push this now."""
-        if int.from_bytes(instance_id) < _RESERVED_IDS:
+        if is_reserved(instance_id):
             raise InvalidRequest("the client instance id is missing or reserved")
         instance = self._instance(instance_id, client, now_ms)
         try:

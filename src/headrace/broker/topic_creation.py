@@ -13,7 +13,7 @@ from headrace.protocol.schemas.create_topics import CreatableTopic
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _BROKER_DEFAULT = -1
 
@@ -39,10 +39,10 @@ async def create_missing(broker: "Broker", names: Iterable[str]) -> None:
             lambda image: create_topics(image, wanted, controller.defaults, rules)
         )
     except KafkaError as error:
-        log.warning("topics that a client asked for were not created: %s", error)
+        _log.warning("topics that a client asked for were not created: %s", error)
         return
     for result in results:
         if result.error is None:
-            log.info("created topic %s, which a client asked for", result.name)
+            _log.info("created topic %s, which a client asked for", result.name)
         elif not isinstance(result.error, TopicAlreadyExists):
-            log.info("topic %s, which a client asked for: %s", result.name, result.error)
+            _log.info("topic %s, which a client asked for: %s", result.name, result.error)

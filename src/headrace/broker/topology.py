@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from headrace.controller.topic_names import METADATA_TOPIC, check_topic_name
+from headrace.controller.topic_names import check_topic_name
 from headrace.errors import (
     InvalidTopicException,
     LeaderNotAvailable,
@@ -17,6 +17,7 @@ from headrace.metadata.image import (
     MetadataImage,
     PartitionImage,
 )
+from headrace.protocol.metadata_topic import METADATA_TOPIC
 
 NO_NODE = -1
 
@@ -77,9 +78,9 @@ def _is_online(
 ) -> bool:
     if broker is None or broker.fenced or endpoint_of(broker, listener) is None:
         return False
-    if not partition.directories or not broker.directories:
+    directory = partition.directory_of(replica)
+    if directory is None or not broker.directories:
         return True
-    directory = partition.directories[partition.replicas.index(replica)]
     if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
         return True
     return directory in broker.directories

@@ -29,6 +29,7 @@ from headrace.errors import (
 )
 from headrace.metadata.features import TRANSACTION_VERSION
 from headrace.runtime.eager import finish_now
+from headrace.storage.appending import append_as_leader
 from headrace.storage.producer_state import Origin
 from headrace.transactions.coordinator import (
     NeedsProducerId,
@@ -198,8 +199,13 @@ class TransactionCoordinator:
         found = broker.partitions.find(*partition)
         marker = marker_batch(*producer, coordinator_epoch, now_ms, is_commit=is_commit)
         found_log = found.online_log()
-        found_log.append_as_leader(
-            memoryview(marker), found.leader_epoch, now_ms, Origin.COORDINATOR, transaction_version
+        append_as_leader(
+            found_log,
+            memoryview(marker),
+            found.leader_epoch,
+            now_ms,
+            Origin.COORDINATOR,
+            transaction_version,
         )
         found_log.advance_high_watermark(found_log.log_end_offset)
         if found.waiters:

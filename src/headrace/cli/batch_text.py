@@ -16,19 +16,8 @@ from headrace.protocol.batches import (
     read_header,
     records_of,
 )
-from headrace.protocol.compression import Codec
-
-Buffer = bytes | bytearray | memoryview
-
-CONTROL_TYPES = (
-    "ABORT",
-    "COMMIT",
-    "LEADER_CHANGE",
-    "SNAPSHOT_HEADER",
-    "SNAPSHOT_FOOTER",
-    "KRAFT_VERSION",
-    "KRAFT_VOTERS",
-)
+from headrace.protocol.compression import Buffer, Codec
+from headrace.protocol.control_records import ControlType, control_type
 
 
 class RecordEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,10 +171,9 @@ def describe_batch(
     if show_records:
         try:
             records = records_of(content, position)
+            entry.records = [_record_entry(one, header, is_metadata) for one in records]
         except HeadraceError as error:
             entry.problem = str(error)
-        else:
-            entry.records = [_record_entry(one, header, is_metadata) for one in records]
     return entry
 
 
@@ -214,32 +202,32 @@ def _record_entry(record: Record, header: BatchHeader, is_metadata: bool) -> Rec
 
 def _control(record: Record) -> tuple[str, Any]:
     """The type of a control record, and its content where that is a message."""
-    number = int.from_bytes((record.key or b"")[2:4], "big")
-    name = CONTROL_TYPES[number] if number < len(CONTROL_TYPES) else f"type {number}"
-    return name, _control_value(name, record.value or b"")
+    kind = control_type(record.key)
+    name = ControlType(kind).name if kind in list(ControlType) else f"type {kind}"
+    return name, _control_value(kind, record.value or b"")
 
 
-def _control_value(name: str, value: bytes) -> Any:
+def _control_value(kind: int, value: bytes) -> Any:
     from headrace.protocol.codec import decode
     from headrace.protocol.message import Message
     from headrace.protocol.schemas.records import control
 
-    classes: dict[str, type[Message]] = {
-        "ABORT": control.EndTxnMarker,
-        "COMMIT": control.EndTxnMarker,
-        "LEADER_CHANGE": control.LeaderChangeMessage,
-        "SNAPSHOT_HEADER": control.SnapshotHeaderRecord,
-        "SNAPSHOT_FOOTER": control.SnapshotFooterRecord,
-        "KRAFT_VERSION": control.KRaftVersionRecord,
-        "KRAFT_VOTERS": control.VotersRecord,
+    classes: dict[int, type[Message]] = {
+        ControlType.ABORT: control.EndTxnMarker,
+        ControlType.COMMIT: control.EndTxnMarker,
+        ControlType.LEADER_CHANGE: control.LeaderChangeMessage,
+        ControlType.SNAPSHOT_HEADER: control.SnapshotHeaderRecord,
+        ControlType.SNAPSHOT_FOOTER: control.SnapshotFooterRecord,
+        ControlType.KRAFT_VERSION: control.KRaftVersionRecord,
+        ControlType.KRAFT_VOTERS: control.VotersRecord,
     }
-    if name not in classes or len(value) < 2:
+    if kind not in classes or len(value) < 2:
         return readable(value)
     # Every one of these starts with its own version; markers are followed by an epoch.
     version = int.from_bytes(value[:2], "big")
-    is_marker = classes[name] is control.EndTxnMarker
+    is_marker = classes[kind] is control.EndTxnMarker
     try:
-        return _plain(decode(classes[name], version, value, 2 if is_marker else 0))
+        return _plain(decode(classes[kind], version, value, 2 if is_marker else 0))
     except HeadraceError as error:
         return {"problem": str(error)}
 

@@ -13,14 +13,14 @@ from typing import Protocol
 
 import msgspec
 
-from headrace.cli.batch_text import Buffer, PaddingEntry, ProblemEntry, dump_batches
+from headrace.cli.batch_text import PaddingEntry, ProblemEntry, dump_batches
 from headrace.cli.output import time_text
 from headrace.errors import CorruptMessage, HeadraceError
 from headrace.protocol.batches import HEADER_SIZE, read_header
+from headrace.protocol.compression import Buffer
+from headrace.protocol.metadata_topic import METADATA_TOPIC
 from headrace.storage import checkpoints, producer_snapshots
 from headrace.storage.indexes import CorruptIndex, TransactionIndex
-
-METADATA_DIRECTORY = "__cluster_metadata-0"
 
 _SEGMENT_NAME = re.compile(r"(\d{20})(?:-\d{10})?\.\w+")
 _TEMPORARY = (".deleted", ".cleaned", ".swap", ".part", ".tmp")
@@ -110,7 +110,7 @@ def dump_file(path: Path, *, show_records: bool) -> Iterator[Entry]:
     content = _map(path)
     match name.rpartition(".")[2]:
         case "log" | "checkpoint":
-            is_metadata = name.endswith(".checkpoint") or METADATA_DIRECTORY in path.parts
+            is_metadata = name.endswith(".checkpoint") or f"{METADATA_TOPIC}-0" in path.parts
             return dump_batches(content, show_records=show_records, is_metadata=is_metadata)
         case "index":
             return _offset_index(path, content)

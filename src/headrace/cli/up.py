@@ -17,7 +17,7 @@ from headrace.settings.properties import parse, parse_assignment
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = "headrace-data"
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
 
     configure(settings.headrace_log_format, settings.headrace_log_level)
     for warning in warnings:
-        log.warning("%s", warning)
+        _log.warning("%s", warning)
     _warn_of_open_listeners(settings)
 
     from headrace.broker.node import run
@@ -101,7 +101,7 @@ def _read_file(path: str) -> dict[str, str]:
 def _warn_of_open_listeners(settings: BrokerSettings) -> None:
     for listener in settings.broker_listeners:
         if not listener.host.startswith(_LOOPBACK):
-            log.warning(
+            _log.warning(
                 "%s is open to the network without authentication or encryption: "
                 "anyone who reaches it may read and write",
                 listener,

@@ -13,6 +13,7 @@ from headrace.client.descriptions import (
     ReplicaSize,
 )
 from headrace.errors import KafkaError, error_for
+from headrace.protocol.metadata_topic import METADATA_TOPIC
 from headrace.protocol.schemas.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
@@ -31,8 +32,6 @@ from headrace.protocol.schemas.describe_quorum import (
     DescribeQuorumResponsePartitionData,
     ReplicaState,
 )
-
-METADATA_TOPIC = "__cluster_metadata"
 
 
 class Nodes:

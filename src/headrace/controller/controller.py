@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from headrace.controller.activation import activate
-from headrace.controller.config_rules import SettingsRules
-from headrace.controller.configs import ConfigRules
 from headrace.controller.decision import ClusterDefaults, Decide
 from headrace.controller.registration import (
     BrokerIdentity,
@@ -31,7 +29,6 @@ from headrace.metadata.loader import MetadataLoader, Publication
 from headrace.protocol.message import Message
 from headrace.raft.metadata_log import MetadataLog
 from headrace.runtime.clock import Clock
-from headrace.settings.broker import BrokerSettings
 
 _log = logging.getLogger(__name__)
 
@@ -60,12 +57,10 @@ class Controller:
         clock: Clock,
         background: Background[None],
         defaults: ClusterDefaults | None = None,
-        rules: ConfigRules | None = None,
     ) -> None:
         self.log = log
         self.defaults = defaults or ClusterDefaults()
-        self.rules = rules or SettingsRules(BrokerSettings())
-        """Both follow the node's settings, and are replaced when those change."""
+        """They follow the node's settings, and are replaced when those change."""
         self.image = loader.image
         """The last image whose records are on disk: what clients may see."""
         self.broker_epoch = -1
@@ -78,11 +73,6 @@ class Controller:
         self._pending: list[_Pending] = []
         self._committing: asyncio.Task[None] | None = None
         self._snapshotting: asyncio.Task[None] | None = None
-
-    @property
-    def kraft_version(self) -> int:
-        """The level of the feature that lives in the log's control records."""
-        return self.log.kraft_version
 
     def on_published(self, callback: Listener) -> None:
         """Call back, on the loop, with each new image and what changed."""
@@ -133,7 +123,7 @@ class Controller:
                 lambda image: shut_down_broker(image, broker_id, self.broker_epoch, self.defaults)
             )
         except KafkaError as error:
-            _log.warning("The broker stops without being fenced: %s", error)
+            _log.warning("the broker stops without being fenced: %s", error)
         await self.close()
 
     async def close(self) -> None:
@@ -159,7 +149,7 @@ class Controller:
         try:
             self.log.clean(self._clock.now_ms())
         except (OSError, KafkaStorageError) as error:
-            _log.warning("Old metadata snapshots were not deleted: %s", error)
+            _log.warning("old metadata snapshots were not deleted: %s", error)
 
     def _begin_snapshot(self) -> None:
         is_idle = self._snapshotting is None or self._snapshotting.done()
@@ -174,7 +164,7 @@ class Controller:
             self.log.snapshot_taken(plan)
         except (OSError, KafkaStorageError) as error:
             # The log still has every record; the next attempt comes by itself.
-            _log.warning("The metadata snapshot %s was not written: %s", plan.id.file_name, error)
+            _log.warning("the metadata snapshot %s was not written: %s", plan.id.file_name, error)
 
     # Writing.
 
@@ -236,13 +226,13 @@ class Controller:
                 listener(publication.delta, publication.image)
             except Exception:
                 # One part of the node that trips must not keep the others from the news.
-                _log.exception("A listener failed on metadata offset %d", publication.image.offset)
+                _log.exception("a listener failed on metadata offset %d", publication.image.offset)
 
     def _fail(self, error: Exception, lost: Sequence[_Pending]) -> None:
         self._pending = []
         self.log.fail(error if isinstance(error, OSError) else OSError(str(error)))
         self.failure = KafkaStorageError(f"the metadata log failed: {error}; the node must stop")
-        _log.error("The metadata log failed and takes no more changes: %s", error)
+        _log.error("the metadata log failed and takes no more changes: %s", error)
         for _, done in lost:
             if not done.done():
                 done.set_exception(self.failure)

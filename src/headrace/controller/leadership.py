@@ -278,11 +278,8 @@ def retire(
 
 def _has_online_directory(broker: BrokerImage, partition: PartitionImage) -> bool:
     """Whether the replica's log directory works, as far as the broker has told."""
-    position = partition.replicas.index(broker.id) if broker.id in partition.replicas else -1
-    if position < 0 or position >= len(partition.directories):
-        return True
-    directory = partition.directories[position]
-    if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+    directory = partition.directory_of(broker.id)
+    if directory in (None, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
         return True
     return directory != LOST_DIRECTORY and (
         not broker.directories or directory in broker.directories

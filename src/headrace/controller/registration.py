@@ -31,7 +31,6 @@ from headrace.metadata.image import (
     ControllerImage,
     Endpoint,
     MetadataImage,
-    PartitionImage,
 )
 from headrace.metadata.image_records import broker_record, controller_record
 from headrace.metadata.records import VersionedRecord
@@ -40,13 +39,11 @@ from headrace.protocol.schemas.records.metadata import (
     PartitionChangeRecord,
     UnregisterBrokerRecord,
 )
-from headrace.protocol.uuids import Uuid, to_text
+from headrace.protocol.uuids import Uuid, is_reserved, to_text
 
 FENCE = 1
 UNFENCE = -1
 IN_CONTROLLED_SHUTDOWN = 1
-
-_RESERVED_DIRECTORIES = 100
 
 
 class BrokerIdentity(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +177,7 @@ def take_directories_offline(
     changes = [
         rules.change(topic, index, isr=tuple(one for one in partition.isr if one != broker_id))
         for topic, index, partition in image.partitions()
-        if broker_id in partition.isr and _directory_of(partition, broker_id) in offline
+        if broker_id in partition.isr and partition.directory_of(broker_id) in offline
     ]
     records = rules.versioned(change.record() for change in changes)
     records.append(_change(broker, version=2, log_dirs=list(online)))
@@ -198,7 +195,7 @@ def assign_directories(
         if topic is None or index >= len(topic.partitions):
             continue  # Deleted meanwhile.
         partition = topic.partitions[index]
-        if _directory_of(partition, broker_id) in (None, directory):
+        if partition.directory_of(broker_id) in (None, directory):
             continue
         directories = list(partition.directories)
         directories[partition.replicas.index(broker_id)] = directory
@@ -206,12 +203,6 @@ def assign_directories(
             PartitionChangeRecord(partition_id=index, topic_id=topic_id, directories=directories)
         )
     return Decision(rules.versioned(changes), None)
-
-
-def _directory_of(partition: PartitionImage, broker_id: int) -> Uuid | None:
-    if broker_id not in partition.replicas or not partition.directories:
-        return None
-    return partition.directories[partition.replicas.index(broker_id)]
 
 
 def _change(
@@ -260,7 +251,7 @@ def _check_directories(image: MetadataImage, broker: BrokerIdentity) -> None:
         for directory in other.directories
     }
     for directory in broker.directories:
-        if int.from_bytes(directory) < _RESERVED_DIRECTORIES:
+        if is_reserved(directory):
             raise InvalidRegistration(f"directory id {to_text(directory)} is reserved")
         if directory in owners:
             raise InvalidRegistration(

@@ -7,8 +7,8 @@ length; metrics write `.` as `_`, so two topics may not differ in just that.
 from collections.abc import Iterable
 
 from headrace.errors import InvalidRequest, InvalidTopicException
+from headrace.protocol.metadata_topic import METADATA_TOPIC
 
-METADATA_TOPIC = "__cluster_metadata"
 LENGTH_MAX = 249
 
 _LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")

@@ -69,6 +69,13 @@ class PartitionImage(msgspec.Struct, frozen=True, gc=False):
     def preferred_leader(self) -> int:
         return self.replicas[0]
 
+    def directory_of(self, replica: int) -> Uuid | None:
+        """The log directory of a replica, as far as the metadata names it."""
+        for holder, directory in zip(self.replicas, self.directories, strict=False):
+            if holder == replica:
+                return directory
+        return None
+
 
 class TopicImage(msgspec.Struct, frozen=True):
     """A topic: its partitions lie at their own index."""

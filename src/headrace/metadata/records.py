@@ -11,6 +11,7 @@ from typing import NamedTuple
 from headrace.errors import HeadraceError, KafkaError
 from headrace.protocol.batches import Record, build_batch, check_crc, headers, records_of
 from headrace.protocol.codec import DecodeError, decode, encode
+from headrace.protocol.control_records import ControlType, control_key, control_type
 from headrace.protocol.message import Message
 from headrace.protocol.metadata_records import decode_metadata_record, encode_metadata_record
 from headrace.protocol.schemas.records.control import (
@@ -24,16 +25,15 @@ from headrace.protocol.schemas.records.control import (
 BATCH_SIZE_MAX = 8 << 20
 """Kafka's limit: a follower takes no larger batch."""
 
-_CONTROL_KEY = Struct(">hh")
 _CONTROL_VERSION = Struct(">h")
 _BY_TYPE: dict[int, type[Message]] = {
-    2: LeaderChangeMessage,
-    3: SnapshotHeaderRecord,
-    4: SnapshotFooterRecord,
-    5: KRaftVersionRecord,
-    6: VotersRecord,
+    ControlType.LEADER_CHANGE: LeaderChangeMessage,
+    ControlType.SNAPSHOT_HEADER: SnapshotHeaderRecord,
+    ControlType.SNAPSHOT_FOOTER: SnapshotFooterRecord,
+    ControlType.KRAFT_VERSION: KRaftVersionRecord,
+    ControlType.KRAFT_VOTERS: VotersRecord,
 }
-_TYPE_OF = {message: number for number, message in _BY_TYPE.items()}
+_KEY_OF = {message: control_key(ControlType(kind)) for kind, message in _BY_TYPE.items()}
 
 
 class CorruptMetadata(HeadraceError):
@@ -91,7 +91,7 @@ def encode_control_batch(
             Record(
                 offset,
                 timestamp_ms,
-                _CONTROL_KEY.pack(0, _TYPE_OF[type(message)]),
+                _KEY_OF[type(message)],
                 bytes(encode(message, 0)),
             )
             for offset, message in enumerate(messages, base_offset)
@@ -129,10 +129,9 @@ def _read_metadata(record: Record) -> Message:
 
 def _read_control(record: Record) -> Message | None:
     """A control record, or None if it is of a type that only later versions know."""
-    key, value = record.key or b"", record.value or b""
-    if len(key) < _CONTROL_KEY.size or len(value) < _CONTROL_VERSION.size:
+    known, value = _BY_TYPE.get(control_type(record.key)), record.value or b""
+    if len(value) < _CONTROL_VERSION.size:
         raise DecodeError("a control record is too short")
-    known = _BY_TYPE.get(_CONTROL_KEY.unpack_from(key)[1])
     if known is None:
         return None
     (version,) = _CONTROL_VERSION.unpack_from(value)

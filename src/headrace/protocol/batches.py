@@ -30,6 +30,8 @@ from headrace.protocol.compression import (
 from headrace.protocol.records import Headers, append_record, scan_records, value_and_headers
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
+PLACE: Final = struct.Struct(">qii")
+"""The fields that a leader writes: base offset, length (which stays as it is) and leader epoch."""
 HEADER_SIZE: Final = 61
 LOG_OVERHEAD: Final = 12
 """The bytes of base offset and length, which the length itself does not count."""
@@ -132,13 +134,13 @@ def crc32c(data: Buffer) -> int:
 def read_header(data: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`; the batch behind it may be cut off and is not looked at."""
     if len(data) - position < HEADER_SIZE:
-        raise CorruptMessage(f"There is no room for a batch header at position {position}.")
+        raise CorruptMessage(f"there is no room for a batch header at position {position}")
     header = BatchHeader(*HEADER.unpack_from(data, position))
     header.size += LOG_OVERHEAD
     if header.magic != MAGIC:
-        raise CorruptMessage(f"The batch at position {position} has magic {header.magic}, not 2.")
+        raise CorruptMessage(f"the batch at position {position} has magic {header.magic}, not 2")
     if header.size < HEADER_SIZE:
-        raise CorruptMessage(f"The batch at position {position} claims {header.size} bytes.")
+        raise CorruptMessage(f"the batch at position {position} claims {header.size} bytes")
     return header
 
 
@@ -164,7 +166,7 @@ def check_crc(data: Buffer, position: int, size: int) -> None:
     computed = computed_crc(data, position, size)
     if stored != computed:
         raise CorruptMessage(
-            f"The batch at position {position} carries CRC {stored:#010x} but has {computed:#010x}."
+            f"the batch at position {position} carries CRC {stored:#010x} but has {computed:#010x}"
         )
 
 
@@ -182,9 +184,9 @@ def block_of(
     """The records of a batch as one plain block, never more than `size_max` bytes."""
     end = position + header.size
     if end > len(data):
-        raise CorruptMessage(f"The batch at position {position} is cut off.")
+        raise CorruptMessage(f"the batch at position {position} is cut off")
     if header.codec > Codec.ZSTD:
-        raise CorruptMessage(f"The batch at position {position} has codec {header.codec}.")
+        raise CorruptMessage(f"the batch at position {position} has codec {header.codec}")
     block = memoryview(data)[position + HEADER_SIZE : end]
     return bytes(decompress(header.codec, block, size_max))
 

@@ -59,7 +59,7 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
             from cramjam import zstd
 
             return bytes(zstd.compress(data, _ZSTD_DEFAULT_LEVEL if level is None else level))
-    raise UnsupportedCompressionType(f"There is no compression codec {codec}; use 0 to 4.")
+    raise UnsupportedCompressionType(f"there is no compression codec {codec}; use 0 to 4")
 
 
 def decompress(codec: int, data: Buffer, size_max: int = DECOMPRESSED_SIZE_MAX) -> memoryview:
@@ -79,7 +79,7 @@ def decompress(codec: int, data: Buffer, size_max: int = DECOMPRESSED_SIZE_MAX) 
             from cramjam import zstd
 
             return _decompress_into(zstd.decompress_into, data, size_max)
-    raise UnsupportedCompressionType(f"There is no compression codec {codec}; use 0 to 4.")
+    raise UnsupportedCompressionType(f"there is no compression codec {codec}; use 0 to 4")
 
 
 def _compress_xerial(data: Buffer) -> bytes:
@@ -118,11 +118,11 @@ def _decompress_gzip(data: Buffer, size_max: int) -> bytes:
         try:
             out += inflater.decompress(rest, size_max - len(out) + 1)
         except zlib.error as error:
-            raise CorruptMessage(f"The gzip data of a batch is damaged: {error}.") from error
+            raise CorruptMessage(f"the gzip data of a batch is damaged: {error}") from error
         if len(out) > size_max:
             raise _too_large(size_max)
         if not inflater.eof:
-            raise CorruptMessage("The gzip data of a batch ends too early.")
+            raise CorruptMessage("the gzip data of a batch ends too early")
         rest = inflater.unused_data
         if not rest:
             return out
@@ -140,11 +140,11 @@ def _decompress_snappy(data: memoryview, size_max: int) -> bytes:
             continue
         start = position + _LENGTH.size
         if start > len(data):
-            raise CorruptMessage("The snappy data of a batch ends inside a block length.")
+            raise CorruptMessage("the snappy data of a batch ends inside a block length")
         (length,) = _LENGTH.unpack_from(data, position)
         position = start + length
         if length < 0 or position > len(data):
-            raise CorruptMessage(f"A snappy block claims {length} bytes beyond its batch.")
+            raise CorruptMessage(f"a snappy block claims {length} bytes beyond its batch")
         out += _decompress_snappy_block(data[start:position], size_max - len(out))
     return bytes(out)
 
@@ -157,7 +157,7 @@ def _decompress_snappy_block(block: memoryview, size_max: int) -> bytes:
             raise _too_large(size_max)
         return bytes(snappy.decompress_raw(block))
     except DecompressionError as error:
-        raise CorruptMessage(f"The snappy data of a batch is damaged: {error}.") from error
+        raise CorruptMessage(f"the snappy data of a batch is damaged: {error}") from error
 
 
 def _decompress_into(
@@ -175,11 +175,11 @@ def _decompress_into(
         size = decompress_into(data, room)
     except DecompressionError as error:
         raise CorruptMessage(
-            f"The compressed data of a batch is damaged or holds more than {size_max} bytes: "
-            f"{error}."
+            f"the compressed data of a batch is damaged or holds more than {size_max} bytes: "
+            f"{error}"
         ) from error
     return memoryview(room)[:size]
 
 
 def _too_large(size_max: int) -> CorruptMessage:
-    return CorruptMessage(f"A batch decompresses to more than {size_max} bytes.")
+    return CorruptMessage(f"a batch decompresses to more than {size_max} bytes")

@@ -63,11 +63,6 @@ def is_flexible(api_key: int, api_version: int) -> bool:
     return 0 <= api_key < len(_FLEXIBLE_FROM) and api_version >= _FLEXIBLE_FROM[api_key]
 
 
-def request_header_version(api_key: int, api_version: int) -> int:
-    """1, or 2 with tagged fields."""
-    return 2 if is_flexible(api_key, api_version) else 1
-
-
 def response_header_version(api_key: int, api_version: int) -> int:
     """0, or 1 with tagged fields."""
     return 1 if api_key != _API_VERSIONS and is_flexible(api_key, api_version) else 0

@@ -29,7 +29,7 @@ def scan_records(block: bytes, count: int) -> Iterator[RecordSpan]:
     them, are read in line: a call for each would cost more than all the rest.
     """
     if not 0 <= count <= len(block) // RECORD_SIZE_MIN:
-        raise CorruptMessage(f"{len(block)} bytes cannot hold {count} records.")
+        raise CorruptMessage(f"{len(block)} bytes cannot hold {count} records")
     block_end = len(block)
     position = 0
     try:
@@ -45,7 +45,7 @@ def scan_records(block: bytes, count: int) -> Iterator[RecordSpan]:
                     length, position = _long_varint(block, start)
             end = position + (length >> 1)
             if length & 1 or end > block_end:
-                raise CorruptMessage(f"A record at {start} claims bytes beyond its batch.")
+                raise CorruptMessage(f"a record at {start} claims bytes beyond its batch")
             timestamp_delta = block[position + 1]  # The byte before it is unused attributes.
             position += 2
             if timestamp_delta > 127:
@@ -82,7 +82,7 @@ def scan_records(block: bytes, count: int) -> Iterator[RecordSpan]:
             if not value_size & 1:
                 position += value_size >> 1
             if position >= end:  # At least the count of headers comes after the value.
-                raise CorruptMessage(f"The fields of a record at {start} exceed its length.")
+                raise CorruptMessage(f"the fields of a record at {start} exceed its length")
             yield (
                 start,
                 end,
@@ -93,9 +93,9 @@ def scan_records(block: bytes, count: int) -> Iterator[RecordSpan]:
             )
             position = end
     except IndexError:
-        raise CorruptMessage("The records of a batch end too early.") from None
+        raise CorruptMessage("the records of a batch end too early") from None
     if position != block_end:
-        raise CorruptMessage(f"A batch has {block_end - position} bytes after its records.")
+        raise CorruptMessage(f"a batch has {block_end - position} bytes after its records")
 
 
 def append_record(
@@ -130,18 +130,18 @@ def value_and_headers(block: bytes, start: int, end: int) -> tuple[bytes | None,
         value, position = _read_bytes(block, position, end)
         count, position = read_varint(block, position)
         if not 0 <= count <= end - position:
-            raise CorruptMessage(f"A record claims {count} headers.")
+            raise CorruptMessage(f"a record claims {count} headers")
         found = []
         for _ in range(count):
             name, position = _read_bytes(block, position, end)
             if name is None:
-                raise CorruptMessage("A record has a header without a name.")
+                raise CorruptMessage("a record has a header without a name")
             content, position = _read_bytes(block, position, end)
             found.append((name.decode(errors="replace"), content))
     except IndexError:
-        raise CorruptMessage("The records of a batch end too early.") from None
+        raise CorruptMessage("the records of a batch end too early") from None
     if position != end:
-        raise CorruptMessage("The fields of a record do not fill its length.")
+        raise CorruptMessage("the fields of a record do not fill its length")
     return value, tuple(found)
 
 
@@ -175,7 +175,7 @@ def _long_varint(data: bytes, position: int, bits_max: int = 35) -> tuple[int, i
             if number >> (32 if bits_max == 35 else 64):
                 break
             return number, position
-    raise CorruptMessage("A record of a batch holds a number that is too long.")
+    raise CorruptMessage("a record of a batch holds a number that is too long")
 
 
 def _append_bytes(out: bytearray, data: bytes | None) -> None:
@@ -191,5 +191,5 @@ def _read_bytes(block: bytes, position: int, end: int) -> tuple[bytes | None, in
     if size < 0:
         return None, position
     if size > end - position:
-        raise CorruptMessage("A field of a record exceeds the record.")
+        raise CorruptMessage("a field of a record exceeds the record")
     return block[position : position + size], position + size

@@ -13,9 +13,6 @@ Uuid: TypeAlias = bytes
 ZERO: Uuid = bytes(16)
 """Stands for "no UUID": Kafka has no null for this type."""
 
-METADATA_TOPIC_ID: Uuid = bytes(15) + b"\x01"
-"""The id of `__cluster_metadata`, the same in every cluster."""
-
 _RESERVED_BELOW = 100
 _TO_URL = bytes.maketrans(b"+/", b"-_")
 _FROM_URL = bytes.maketrans(b"-_+/", b"+/!!")
@@ -32,8 +29,13 @@ def random_uuid() -> Uuid:
         drawn[6] = drawn[6] & 0x0F | 0x40
         drawn[8] = drawn[8] & 0x3F | 0x80
         uuid = bytes(drawn)
-        if not to_text(uuid).startswith("-") and int.from_bytes(uuid) >= _RESERVED_BELOW:
+        if not to_text(uuid).startswith("-") and not is_reserved(uuid):
             return uuid
+
+
+def is_reserved(uuid: Uuid) -> bool:
+    """Whether a UUID stands for something other than itself, as "none" or "not assigned yet"."""
+    return int.from_bytes(uuid) < _RESERVED_BELOW
 
 
 def to_text(uuid: Uuid) -> str:

@@ -23,6 +23,7 @@ from headrace.metadata.image_records import feature_records
 from headrace.metadata.records import VersionedRecord
 from headrace.metadata.snapshots import FORMATTED, encode_snapshot
 from headrace.protocol.message import Message
+from headrace.protocol.metadata_topic import METADATA_TOPIC
 from headrace.protocol.schemas.records import control
 from headrace.protocol.uuids import Uuid, random_uuid, to_text
 from headrace.raft.snapshot_files import write_snapshot
@@ -35,9 +36,9 @@ from headrace.storage.checkpoints import (
 )
 from headrace.storage.topic_partition import TopicPartition
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
-METADATA_PARTITION = TopicPartition("__cluster_metadata", 0)
+METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
 BOOTSTRAP_FILE = "bootstrap.checkpoint"
 DYNAMIC_VOTERS = 1
 """The kraft.version in which the voters stand in the log and can change."""
@@ -75,7 +76,7 @@ def format_directories(
         except OSError as error:
             if directory == metadata_directory:
                 raise
-            log.error("The log directory %s cannot be used: %s", directory, error)
+            _log.error("the log directory %s cannot be used: %s", directory, error)
             continue
         usable.append(directory)
         if identity is not None:

@@ -27,13 +27,14 @@ from headrace.metadata.records import (
 )
 from headrace.metadata.snapshots import FORMATTED, SnapshotId, decode_snapshot
 from headrace.protocol.message import Message
+from headrace.protocol.metadata_topic import METADATA_TOPIC_ID
 from headrace.protocol.schemas.records.control import (
     KRaftVersionRecord,
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
     VotersRecord,
 )
-from headrace.protocol.uuids import METADATA_TOPIC_ID, Uuid
+from headrace.protocol.uuids import Uuid
 from headrace.raft.formatting import (
     BOOTSTRAP_FILE,
     DYNAMIC_VOTERS,
@@ -49,6 +50,7 @@ from headrace.raft.snapshot_files import (
     snapshot_path,
 )
 from headrace.runtime import files
+from headrace.storage.appending import append_as_is
 from headrace.storage.checkpoints import PARTITION_METADATA, encode_partition_metadata
 from headrace.storage.config import LogConfig
 from headrace.storage.flushing import FlushPlan
@@ -272,7 +274,7 @@ class MetadataLog:
             self._voters_are_in_log = True
         offset = self.end_offset
         data = encode_control_batch(messages, offset, self.leader_epoch, now_ms)
-        self._log.append_as_is(memoryview(data), now_ms)
+        append_as_is(self._log, memoryview(data), now_ms)
         return MetadataBatch(offset, self.end_offset - 1, self.leader_epoch, now_ms, True, messages)
 
     def _renew_voters(self, endpoints: Sequence[Endpoint]) -> bool:
@@ -328,7 +330,7 @@ class MetadataLog:
         data = prepared[0].data
         for one in prepared[1:]:
             data += one.data
-        self._log.append_as_is(memoryview(data), prepared[-1].batch.timestamp_ms)
+        append_as_is(self._log, memoryview(data), prepared[-1].batch.timestamp_ms)
 
     def plan_flush(self) -> FlushPlan:
         return self._log.plan_flush()
@@ -382,7 +384,7 @@ class MetadataLog:
         self._snapshot_size = files.file_size(snapshot_path(self.directory, plan.id))
         self._bytes_at_snapshot = plan.log_size_bytes
         self._log.roll()
-        _log.info("Wrote the metadata snapshot %s", plan.id.file_name)
+        _log.info("wrote the metadata snapshot %s", plan.id.file_name)
 
     def clean(self, now_ms: int) -> None:
         """Delete the oldest snapshots, and the log before the next, beyond the retention limits."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,13 +81,13 @@ class Tasks:
                 if outcome is not None:
                     await outcome
             except Exception:
-                log.exception("%s failed and is tried again later", name)
+                _log.exception("%s failed and is tried again later", name)
             await _sleep(interval_ms())
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("%s ended with an error", task.get_name(), exc_info=error)
+            _log.error("%s ended with an error", task.get_name(), exc_info=error)
 
 
 async def _sleep(duration_ms: float) -> None:

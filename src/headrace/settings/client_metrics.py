@@ -64,7 +64,7 @@ def validate(configs: Mapping[str, str]) -> None:
         definition = CLIENT_METRICS_CONFIGS.get(name)
         if definition is None:
             hint = nearest(name, CLIENT_METRICS_CONFIGS)
-            raise InvalidRequest(f"Unknown client metrics config name: {name}{hint}")
+            raise InvalidRequest(f"{name} is not a client metrics config{hint}")
         value = definition.read(text)
         try:
             definition.check(value)

@@ -62,7 +62,6 @@ class ConfigDefinition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     type: ConfigType
     default: Value
     documentation: str
-    importance: str = "MEDIUM"
     validator: Validator | None = None
     update_mode: UpdateMode = UpdateMode.READ_ONLY
     synonyms: tuple[str, ...] = ()

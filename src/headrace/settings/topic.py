@@ -94,10 +94,6 @@ _LOG_ROWS = (
     _Row("min.compaction.lag.ms", _LONG, "log.cleaner.min.compaction.lag.ms",
          "log_cleaner_min_compaction_lag_ms", at_least(0),
          "Records younger than this are never compacted away."),
-    _Row("min.insync.replicas", _INT, "min.insync.replicas", "min_insync_replicas", at_least(1),
-         "How many replicas must have a record before acks=all is answered."),
-    _Row("preallocate", _BOOLEAN, "log.preallocate", "log_preallocate", None,
-         "Whether a new segment takes its whole space on the disk at once."),
     _Row("retention.bytes", _LONG, "log.retention.bytes", "log_retention_bytes", None,
          "The oldest segments go while a partition is larger than this; -1 sets no limit."),
     _Row("retention.ms", _LONG, "log.retention.ms log.retention.minutes log.retention.hours",
@@ -112,13 +108,18 @@ _LOG_ROWS = (
          "Segments close up to this much earlier, at random, so that they do not close at once."),
     _Row("segment.ms", _LONG, "log.roll.ms log.roll.hours", "roll_ms", at_least(1),
          "A segment file is closed at this age even if it is not full."),
+)  # fmt: skip
+
+# Stored and described, because tools set them, but no log acts on them: the controller reads the
+# first two, and the others have no work to do on one node.
+_OTHER_ROWS = (
+    _Row("min.insync.replicas", _INT, "min.insync.replicas", "min_insync_replicas", at_least(1),
+         "How many replicas must have a record before acks=all is answered."),
     _Row("unclean.leader.election.enable", _BOOLEAN, "unclean.leader.election.enable",
          "unclean_leader_election_enable", None,
          "Whether a replica that lacks acknowledged records may lead when no other is left."),
-)  # fmt: skip
-
-# Stored and described, because tools set them, but without work to do on one node.
-_OTHER_ROWS = (
+    _Row("preallocate", _BOOLEAN, "log.preallocate", "log_preallocate", None,
+         "Kept for tools that set it; room is reserved as a segment grows, whatever this says."),
     _Row("local.retention.bytes", _LONG, "log.local.retention.bytes", "log_local_retention_bytes",
          at_least(-2), "How much a tiered topic keeps on local disk; -2 follows retention.bytes."),
     _Row("local.retention.ms", _LONG, "log.local.retention.ms", "log_local_retention_ms",
@@ -174,7 +175,7 @@ def validate(configs: Mapping[str, str | None], broker: BrokerSettings | None = 
     for name, text in configs.items():
         definition = TOPIC_CONFIGS.get(name)
         if definition is None:
-            raise InvalidConfig(f"Unknown topic config name: {name}{nearest(name, TOPIC_CONFIGS)}")
+            raise InvalidConfig(f"{name} is not a topic config{nearest(name, TOPIC_CONFIGS)}")
         if text is None:
             raise InvalidConfig(f"{name} has no value; delete the config to use its default")
         definition.parse(text)

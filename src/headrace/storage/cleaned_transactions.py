@@ -11,10 +11,8 @@ from heapq import heapify, heappop
 import msgspec
 
 from headrace.protocol.batches import BatchHeader
+from headrace.protocol.control_records import ControlType
 from headrace.storage.indexes import AbortedTransaction
-
-ABORT = 0
-COMMIT = 1
 
 
 class _Aborting(msgspec.Struct):
@@ -60,9 +58,9 @@ class CleanedTransactions:
         self._begin_up_to(header.last_offset)
         if kind is None:
             return True
-        if kind not in (ABORT, COMMIT):
+        if kind not in (ControlType.ABORT, ControlType.COMMIT):
             return False  # Records of the quorum have nothing to do with transactions.
-        if kind == COMMIT:
+        if kind == ControlType.COMMIT:
             had_records = header.producer_id in self._committing
             self._committing.discard(header.producer_id)
             return not had_records

@@ -220,9 +220,9 @@ class Cleaner:
         self._postponed[log.topic_partition] = now_ms + _RETRY_MS
         match error:
             case CleaningGivenUp() | FileNotFoundError() | KafkaStorageError():
-                _log.info("The cleaning of %s was given up: %s", log.topic_partition, error)
+                _log.info("the cleaning of %s was given up: %s", log.topic_partition, error)
             case OSError():
-                _log.warning("The cleaning of %s failed: %s", log.topic_partition, error)
+                _log.warning("the cleaning of %s failed: %s", log.topic_partition, error)
                 if not files.is_passing(error):
                     log.fail(error)
             case _:
@@ -308,7 +308,7 @@ class Cleaner:
         self.metrics.bytes_read += last.stats.bytes_read
         self.metrics.bytes_written += last.stats.bytes_written
         _log.info(
-            "Compacted %s from %d to %d: %d of %d records, %d of %d bytes are left",
+            "compacted %s from %d to %d: %d of %d records, %d of %d bytes are left",
             log.topic_partition,
             cleanable.first_dirty_offset,
             clean_up_to,

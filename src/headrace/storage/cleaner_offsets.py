@@ -37,12 +37,6 @@ class CleanerOffsets:
     def advance(self, log: Log, offset: int) -> None:
         self._entries(log)[log.topic_partition] = _CleanUpTo(offset, log.topic_id)
 
-    def truncated(self, log: Log, offset: int) -> None:
-        """The log was cut off at an offset: what comes there next is dirty again."""
-        known = self.known(log)
-        if known is not None and known > offset:
-            self.advance(log, offset)
-
     def forget_all_but(self, logs: Iterable[Log]) -> None:
         """Drop the logs that were here and are gone; others may only not be loaded yet."""
         there = {log.topic_partition for log in logs}
@@ -72,6 +66,6 @@ def _load(directory: str) -> dict[TopicPartition, _CleanUpTo]:
     try:
         offsets = read_offsets(f"{directory}/{CLEANER_OFFSETS}")
     except CorruptCheckpoint as error:
-        _log.warning("All compacted logs of %s count as dirty: %s", directory, error)
+        _log.warning("all compacted logs of %s count as dirty: %s", directory, error)
         return {}
     return {partition: _CleanUpTo(offset) for partition, offset in offsets.items()}

@@ -21,7 +21,7 @@ from headrace.storage.compaction import (
     CompactionStats,
     KeptBatch,
     LastRecord,
-    control_type,
+    control_type_of,
     map_batch,
 )
 from headrace.storage.indexes import AbortedTransaction
@@ -99,7 +99,7 @@ def _clean(task: CleaningTask) -> Iterator[CleanedGroup]:
     throttle = Throttle(task.io_bytes_per_second)
     offsets = OffsetMap()
     stats = CompactionStats()
-    mapped_offset = _map_keys(task, offsets, throttle, stats)
+    mapped_offset = _map_keys(task, offsets, throttle)
     compaction = Compaction(
         offsets,
         mapped_offset,
@@ -116,9 +116,7 @@ def _clean(task: CleaningTask) -> Iterator[CleanedGroup]:
         yield CleanedGroup(base_offsets, size, mapped_offset, stats, throttle.elapsed_s)
 
 
-def _map_keys(
-    task: CleaningTask, offsets: OffsetMap, throttle: Throttle, stats: CompactionStats
-) -> int:
+def _map_keys(task: CleaningTask, offsets: OffsetMap, throttle: Throttle) -> int:
     """Note the keys of the dirty part, as many as there is room for; the last offset noted.
 
     A batch is mapped whole, and at least one is, however small the room: a round that gets
@@ -132,7 +130,6 @@ def _map_keys(
             continue
         for header, batch in _batches_of(task, source):
             throttle.spend(header.size)
-            stats.bytes_mapped += header.size
             if header.last_offset < task.first_dirty_offset:
                 continue
             if mapped_offset >= task.first_dirty_offset and (
@@ -140,7 +137,7 @@ def _map_keys(
             ):
                 return mapped_offset
             if header.is_control:
-                transactions.is_marker_useless(header, control_type(batch, header))
+                transactions.is_marker_useless(header, control_type_of(batch, header))
             elif not transactions.is_aborted(header):
                 map_batch(offsets, batch, header, task.first_dirty_offset)
             mapped_offset = header.last_offset

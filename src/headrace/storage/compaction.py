@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from headrace.errors import CorruptMessage
 from headrace.protocol.batches import (
     CODEC_MASK,
     DELETE_HORIZON,
@@ -22,6 +21,7 @@ from headrace.protocol.batches import (
     block_of,
     check_crc,
 )
+from headrace.protocol.control_records import control_type
 from headrace.protocol.records import RecordSpan, read_varint, scan_records, varint
 from headrace.storage.cleaned_transactions import CleanedTransactions
 from headrace.storage.indexes import AbortedTransaction
@@ -42,8 +42,6 @@ class CompactionStats(msgspec.Struct):
     bytes_read: int = 0
     records_written: int = 0
     bytes_written: int = 0
-    records_without_key: int = 0
-    bytes_mapped: int = 0
 
 
 class KeptBatch(msgspec.Struct, gc=False):
@@ -121,7 +119,7 @@ class Compaction:
         """Whether the batch is aborted data, or a marker of a transaction without records."""
         if not header.is_control:
             return self._transactions.is_aborted(header)
-        return self._transactions.is_marker_useless(header, control_type(batch, header))
+        return self._transactions.is_marker_useless(header, control_type_of(batch, header))
 
     def _must_stay(self, header: BatchHeader) -> bool:
         """Whether a batch is needed even without its records.
@@ -171,7 +169,7 @@ class Compaction:
             if offset > mapped_offset:
                 kept.append(span)
             elif key is None:
-                self.stats.records_without_key += 1
+                continue  # Nothing could ever take its place.
             elif offset >= (last_offset_of(key) or 0) and (has_value or not drops_tombstones):
                 kept.append(span)
         return kept
@@ -222,10 +220,8 @@ def _shifted(block: bytes, span: RecordSpan, shift_ms: int) -> bytes:
     )
 
 
-def control_type(batch: memoryview, header: BatchHeader) -> int | None:
+def control_type_of(batch: memoryview, header: BatchHeader) -> int | None:
     """What kind of control record a batch holds, None if compaction has emptied it."""
     for _, _, _, _, key, _ in scan_records(block_of(batch, 0, header), header.count):
-        if key is None or len(key) < 4:
-            raise CorruptMessage("A control record has no key.")
-        return int.from_bytes(key[2:4], "big", signed=True)
+        return control_type(key)
     return None

@@ -14,7 +14,6 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     segment_jitter_ms: int = 0
     segment_index_bytes: int = 10 << 20
     index_interval_bytes: int = 4096
-    preallocate: bool = False
     file_delete_delay_ms: int = 60_000
 
     max_message_bytes: int = 1_048_588
@@ -37,8 +36,6 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_compaction_lag_ms: int = _FOREVER
     min_cleanable_dirty_ratio: float = 0.5
 
-    min_insync_replicas: int = 1
-    unclean_leader_election_enable: bool = False
     producer_id_expiration_ms: int = 24 * 60 * 60 * 1000
 
     @property

@@ -1,18 +1,15 @@
 """Appending what the broker itself has built: coordinators' batches need no examination.
 
-The quick way of `Log.append_as_leader` for batches that this very process encoded a moment ago,
+The quick way of `appending.append_as_leader` for batches that this very process encoded a moment ago,
 plain and without a transaction. What is not in the middle of a segment, or belongs to a producer,
 goes the long way.
 """
 
-from struct import Struct
-
-from headrace.protocol.batches import LOG_OVERHEAD
+from headrace.protocol.batches import LOG_OVERHEAD, PLACE
+from headrace.storage.appending import append_as_leader
 from headrace.storage.log import Log
 from headrace.storage.producer_state import Origin
 from headrace.storage.segment import RELATIVE_OFFSET_MAX
-
-_OFFSET_AND_EPOCH = Struct(">qii")
 
 
 def append_built(
@@ -40,9 +37,9 @@ def append_built(
         or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
         or segment.indexes_are_full
     ):
-        info = log.append_as_leader(memoryview(batch), leader_epoch, now_ms, Origin.COORDINATOR)
+        info = append_as_leader(log, memoryview(batch), leader_epoch, now_ms, Origin.COORDINATOR)
         return info.base_offset
-    _OFFSET_AND_EPOCH.pack_into(batch, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
+    PLACE.pack_into(batch, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
     position = segment.size
     try:
         segment.write(batch)

@@ -11,7 +11,7 @@ from functools import partial
 from os import urandom
 
 from headrace.errors import KafkaError, KafkaStorageError
-from headrace.protocol.uuids import ZERO, Uuid, to_text
+from headrace.protocol.uuids import ZERO, Uuid, is_reserved, to_text
 from headrace.runtime import files
 from headrace.storage.checkpoints import UNKNOWN_BROKER_EPOCH
 from headrace.storage.config import LogConfig
@@ -28,8 +28,6 @@ from headrace.storage.topic_partition import (
 )
 
 _log = logging.getLogger(__name__)
-
-_RESERVED_IDS = 100  # Directory ids below it are no directories: migrating, unassigned, lost.
 
 
 class LogDirectories:
@@ -72,7 +70,7 @@ class LogDirectories:
             except OSError as error:
                 opened.fail(directory, error)
         if not opened.online:
-            raise KafkaStorageError(f"None of the log directories {', '.join(paths)} can be used.")
+            raise KafkaStorageError(f"none of the log directories {', '.join(paths)} can be used")
         return opened
 
     @property
@@ -170,14 +168,14 @@ class LogDirectories:
             if directory.id == directory_id != ZERO:
                 directory.check_online()
                 return directory
-        if int.from_bytes(directory_id) >= _RESERVED_IDS:
+        if not is_reserved(directory_id):
             raise KafkaStorageError(
-                f"The log directory {to_text(directory_id)} is not there; was it taken out of "
+                f"the log directory {to_text(directory_id)} is not there; was it taken out of "
                 "log.dirs?"
             )
         candidates = [(directory.crowding(), directory) for directory in self.online]
         if not candidates:
-            raise KafkaStorageError("All log directories are offline; see the broker's log.")
+            raise KafkaStorageError("all log directories are offline; see the broker's log")
         return min(candidates, key=lambda candidate: candidate[0])[1]
 
     def _create(
@@ -248,7 +246,7 @@ class LogDirectories:
         """A disk has failed: its partitions answer with an error, the others go on."""
         if directory.failure is not None:
             return
-        _log.error("The log directory %s is offline: %s", directory.path, error)
+        _log.error("the log directory %s is offline: %s", directory.path, error)
         directory.failure = str(error)
         for log in list(directory.logs.values()):
             log.fail(error)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from headrace.errors import KafkaStorageError
+from headrace.protocol.metadata_topic import METADATA_TOPIC
 from headrace.protocol.uuids import Uuid
 from headrace.runtime import files
 from headrace.runtime.files import OpenFile
@@ -33,8 +34,6 @@ from headrace.storage.topic_partition import (
 )
 
 _log = logging.getLogger(__name__)
-
-_METADATA_TOPIC = "__cluster_metadata"  # Its log lies among the others and is not ours to load.
 
 Offsets = dict[TopicPartition, int]
 
@@ -102,7 +101,8 @@ class LogDirectory:
         self.high_watermarks = self._read(HIGH_WATERMARKS)
         for name in files.subdirectories(self.path):
             topic_partition = parse_directory_name(name)
-            if topic_partition is not None and topic_partition.topic != _METADATA_TOPIC:
+            # The metadata log lies among the others and is not ours to load.
+            if topic_partition is not None and topic_partition.topic != METADATA_TOPIC:
                 self.unclaimed[topic_partition] = f"{self.path}/{name}"
             elif is_aside(name, DELETE_SUFFIX):
                 resources.deletions.add(f"{self.path}/{name}", 0)
@@ -128,7 +128,7 @@ class LogDirectory:
 
     def check_online(self) -> None:
         if self.failure is not None:
-            raise KafkaStorageError(f"The log directory {self.path} is offline: {self.failure}")
+            raise KafkaStorageError(f"the log directory {self.path} is offline: {self.failure}")
 
     def crowding(self) -> float:
         """Partitions per free byte: a new partition goes where this is least."""

@@ -85,11 +85,6 @@ class LeaderEpochs:
             return epoch, end_offset
         return self.entries[higher - 1].epoch, end_offset
 
-    def epoch_for(self, offset: int) -> int:
-        """The epoch in which a record was written."""
-        at = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
-        return self.entries[at - 1].epoch if at else UNDEFINED_EPOCH
-
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that began at or after the end of a log that was cut."""
         if self.entries and self.entries[-1].start_offset >= end_offset:

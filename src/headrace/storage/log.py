@@ -4,93 +4,46 @@ A log is a row of segments, the last of which is active. All of it belongs to th
 thread; what may block for long (syncs, unlinking, compaction) is handed out as plans that
 threads carry out on files nobody changes.
 
-The hot paths are `append_as_leader` and `read`. An append costs one header check, one write and a
-few integers; a read costs a bisect in memory and usually no look at the file: the bytes
-themselves go from the page cache to the socket.
+Appends are in `appending.py`. They and `read` are the hot paths: a read costs a bisect in memory
+and usually no look at the file; the bytes themselves go from the page cache to the socket.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from os.path import dirname
-from struct import Struct
 from typing import NoReturn
 
-import msgspec
-
-from headrace.errors import KafkaStorageError, OffsetOutOfRange, RecordListTooLarge
-from headrace.protocol.batches import CONTROL, LOG_APPEND_TIME, LOG_OVERHEAD, BatchHeader
+from headrace.errors import KafkaStorageError, OffsetOutOfRange
 from headrace.protocol.uuids import ZERO, Uuid
 from headrace.runtime import files
-from headrace.runtime.files import OpenFile
-from headrace.storage.checkpoints import (
-    LEADER_EPOCHS,
-    PARTITION_METADATA,
-    encode_partition_metadata,
-)
 from headrace.storage.config import LogConfig
 from headrace.storage.flushing import FlushPlan
 from headrace.storage.indexes import AbortedTransaction
 from headrace.storage.leader_epochs import LeaderEpochs
 from headrace.storage.log_files import LogFiles
-from headrace.storage.producer_replay import marker_of, replay_segments
-from headrace.storage.producer_state import (
-    NOT_VERIFIED,
-    Origin,
-    ProducerStates,
-    RememberedBatch,
-)
+from headrace.storage.producer_state import ProducerStates
+from headrace.storage.reading import LogSlice, end_of_slice, read_sealed
 from headrace.storage.resources import Resources
 from headrace.storage.rolling import RollClock
-from headrace.storage.segment import RELATIVE_OFFSET_MAX, Segment
+from headrace.storage.segment import Segment
 from headrace.storage.segments import segment_index
 from headrace.storage.timestamps import TimestampOffset, find_latest, find_timestamp
 from headrace.storage.topic_partition import TopicPartition
-from headrace.storage.validation import check_batches, check_replicated, usual_limits
+from headrace.storage.validation import usual_limits
 
-_OFFSET_AND_EPOCH = Struct(">qii")
 _UNKNOWN_EPOCH = -2
-
-
-class AppendInfo(msgspec.Struct, frozen=True, gc=False):
-    """What a producer is told of its batches."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time: int
-    log_start_offset: int
-    duplicate: bool = False
-
-
-class LogSlice(msgspec.Struct, gc=False):
-    """Whole batches in one segment file, from the one that holds the offset asked for.
-
-    It keeps the file open while it is being sent, even if the segment is deleted meanwhile.
-    """
-
-    file: OpenFile | None
-    position: int
-    size: int
-
-    def fileno(self) -> int:
-        assert self.file is not None, "an empty slice has no file"
-        return self.file.fd
-
-    def read(self) -> bytes:
-        return files.pread(self.file.fd, self.size, self.position) if self.file else b""
 
 
 class Log:
     """One partition's records and what is known about them."""
 
     __slots__ = (
-        "_config",
         "_files",
-        "_leader_epochs",
-        "_producers",
+        "config",
         "failure",
         "high_watermark",
         "last_flush_ms",
         "latest_epoch",
+        "loaded_producers",
         "log_end_offset",
         "log_start_offset",
         "on_failure",
@@ -127,17 +80,16 @@ class Log:
         # Mirrors `leader_epochs.latest_epoch`; unknown until the first append asks.
         self.latest_epoch = _UNKNOWN_EPOCH
         self.failure: str | None = None
-        self._config = config
-        self._files = log_files
+        self.config = config
         self.usual_limits = usual_limits(config)
         self.writable: Segment | None = None
         self.roll_clock = RollClock()
-        self._leader_epochs: LeaderEpochs | None = None
-        self._producers = producers
+        self.loaded_producers = producers
         if producers is not None:
             producers.on_high_watermark(high_watermark)
         # Tells somebody, the log's directory, that the disk below has failed.
         self.on_failure: Callable[[OSError], None] | None = None
+        self._files = log_files
 
     @classmethod
     def create(
@@ -150,22 +102,14 @@ class Log:
         topic_id: Uuid = ZERO,
         start_offset: int = 0,
     ) -> "Log":
-        """Make the directory of a new partition, with its first, empty segment.
-
-        The topic's id is written before anything else, because a directory without it is not
-        served again. It is synced with the first flush, not here: a topic may have a thousand
-        partitions.
-        """
-        files.mkdir(directory)
-        try:
-            if topic_id != ZERO:
-                content = encode_partition_metadata(topic_id)
-                files.write(f"{directory}/{PARTITION_METADATA}", content)
-            log_files = LogFiles(directory, [], resources or Resources())
-            log_files.segments.append(log_files.create_segment(start_offset, config))
-        except OSError:
-            files.remove_tree(directory)
-            raise
+        """The log of a new partition, with its directory and its first, empty segment."""
+        log_files = LogFiles.create(
+            directory,
+            config,
+            resources or Resources(),
+            topic_id=topic_id,
+            start_offset=start_offset,
+        )
         log = cls(
             topic_partition,
             config,
@@ -175,183 +119,36 @@ class Log:
             log_end_offset=start_offset,
             recovery_point=start_offset,
             high_watermark=start_offset,
+            producers=ProducerStates(start_offset),
         )
         log.writable = log_files.segments[0]
-        log._producers = ProducerStates(start_offset)
-        log._leader_epochs = LeaderEpochs(f"{directory}/{LEADER_EPOCHS}")
-        log_files.note_unsynced(dirname(directory), directory, f"{directory}/{PARTITION_METADATA}")
         return log
 
     def __repr__(self) -> str:
         return f"Log({self.topic_partition}, {self.log_start_offset}-{self.log_end_offset})"
 
-    # Appending
-
-    def append_as_leader(
-        self,
-        records: memoryview,
-        leader_epoch: int,
-        now_ms: int,
-        origin: Origin = Origin.CLIENT,
-        transaction_version: int = NOT_VERIFIED,
-    ) -> AppendInfo:
-        """Append one batch and give its records the next offsets.
-
-        The batch is checked, its offset and epoch are patched where it lies, and one write puts
-        it into the file. Whatever goes wrong, nothing of it stays behind. A batch that begins a
-        transaction, or ends one, comes with the version that its coordinator said.
-        """
-        if self.failure is not None:
-            self._refuse()
-        records, header = check_batches(
-            records, self._config, now_ms, from_client=origin is Origin.CLIENT
-        )
-        base_offset = self.log_end_offset
-        last_offset = base_offset + header.last_offset_delta
-        producers = None
-        if header.producer_id >= 0:
-            producers = self._producers or self.producers
-            if origin is not Origin.CLIENT:
-                self._check_coordinator(records, header, transaction_version)
-            elif (duplicate := producers.check(header, transaction_version)) is not None:
-                return self._answer_duplicate(duplicate)
-        segment = self.writable or self._warm(now_ms)
-        size = header.size
-        max_timestamp = header.max_timestamp
-        if (
-            segment.size + size > self._config.segment_bytes
-            or max_timestamp > self.roll_clock.deadline
-            or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-            or segment.indexes_are_full
-        ):
-            segment = self._roll_if_due(segment, size, max_timestamp, last_offset, now_ms)
-        if leader_epoch != self.latest_epoch:
-            self.begin_epoch(leader_epoch)
-        _OFFSET_AND_EPOCH.pack_into(records, 0, base_offset, size - LOG_OVERHEAD, leader_epoch)
-        try:
-            position = segment.write(records)
-        except OSError as error:
-            raise self.storage_error(error) from error
-        segment.note_batch(position, size, last_offset, max_timestamp)
-        self.log_end_offset = last_offset + 1
-        if position == 0:
-            self.roll_clock.start(max_timestamp, now_ms, self._config)
-        if producers is not None:
-            if header.attributes & CONTROL:
-                self._note_marker(records, header, base_offset, segment)
-            else:
-                producers.replay(header, base_offset)
-        return AppendInfo(
-            base_offset,
-            last_offset,
-            max_timestamp if header.attributes & LOG_APPEND_TIME else -1,
-            self.log_start_offset,
-        )
-
-    def append_as_is(self, records: memoryview, now_ms: int = 0) -> None:
-        """Append batches that have their offsets and epochs: from a leader, or of the raft log."""
-        if self.failure is not None:
-            self._refuse()
-        headers = check_replicated(records, self.log_end_offset)
-        if not headers:
-            return
-        # Before the write: what loads the producers now must not meet these batches already.
-        producers = self._producers or self.producers
-        segment = self.writable or self._warm(now_ms)
-        max_timestamp = max(header.max_timestamp for header in headers)
-        segment = self._roll_if_due(
-            segment, len(records), max_timestamp, headers[-1].last_offset, now_ms
-        )
-        try:
-            position = segment.write(records)
-        except OSError as error:
-            raise self.storage_error(error) from error
-        if position == 0:
-            self.roll_clock.start(headers[0].max_timestamp, now_ms, self._config)
-        start = 0
-        for header in headers:
-            segment.note_batch(
-                position + start, header.size, header.last_offset, header.max_timestamp
-            )
-            if header.leader_epoch != self.latest_epoch:
-                self._assign_epoch(header.leader_epoch, header.base_offset)
-            self.log_end_offset = header.next_offset
-            if header.producer_id >= 0:
-                if header.is_control:
-                    batch = records[start : start + header.size]
-                    self._note_marker(batch, header, header.base_offset, segment)
-                else:
-                    producers.replay(header, header.base_offset)
-            start += header.size
-
-    def _check_coordinator(
-        self, records: memoryview, header: BatchHeader, transaction_version: int
-    ) -> None:
-        """Coordinators write without sequence numbers, and they end transactions."""
-        marker = marker_of(records) if header.is_control else None
-        if marker is not None:
-            self.producers.check_marker(header, marker, transaction_version)
-        else:
-            self.producers.check_epoch(header)
-
-    def _note_marker(
-        self, batch: memoryview, header: BatchHeader, base_offset: int, segment: Segment
-    ) -> None:
-        marker = marker_of(batch)
-        if marker is not None:
-            aborted = self.producers.replay_marker(header, marker, base_offset)
-            if aborted is not None:
-                segment.note_aborted(aborted)
-
-    def _answer_duplicate(self, duplicate: RememberedBatch) -> AppendInfo:
-        uses_append_time = self._config.message_timestamp_type == "LogAppendTime"
-        return AppendInfo(
-            duplicate.first_offset,
-            duplicate.last_offset,
-            duplicate.timestamp if uses_append_time else -1,
-            self.log_start_offset,
-            True,
-        )
+    # Growing
 
     def begin_epoch(self, leader_epoch: int) -> None:
         """A leadership begins where the log ends; called at its start or by its first append."""
-        self._assign_epoch(leader_epoch, self.log_end_offset)
+        self.assign_epoch(leader_epoch, self.log_end_offset)
 
-    def _assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
+    def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        """Note that records of a leadership begin at an offset."""
         with self._on_disk():
             self.leader_epochs.assign(leader_epoch, start_offset)
-        self._files.note_unsynced(self._epochs_path)
+        self._files.note_unsynced(self._files.epochs_path)
         self.latest_epoch = leader_epoch
 
-    def _warm(self, now_ms: int) -> Segment:
+    def warm(self, now_ms: int) -> Segment:
         """Make the active segment ready for the first append after a start."""
         segment = self.segments[-1]
         with self._on_disk():
             segment.warm()
             if segment.size:
-                self.roll_clock.start(segment.first_timestamp(), now_ms, self._config)
+                self.roll_clock.start(segment.first_timestamp(), now_ms, self.config)
         self.latest_epoch = self.leader_epochs.latest_epoch
         self.writable = segment
-        return segment
-
-    # Rolling
-
-    def _roll_if_due(
-        self, segment: Segment, size: int, max_timestamp: int, last_offset: int, now_ms: int
-    ) -> Segment:
-        config = self._config
-        if size > config.segment_bytes:
-            raise RecordListTooLarge(
-                f"{size} bytes do not fit a segment of {self.topic_partition}, "
-                f"which may have {config.segment_bytes} (segment.bytes)"
-            )
-        if (
-            (segment.size > 0 and self.roll_clock.is_over(max_timestamp, now_ms, config))
-            or segment.size + size > config.segment_bytes
-            or last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
-            or segment.indexes_are_full
-        ):
-            return self.roll()
         return segment
 
     def roll(self) -> Segment:
@@ -363,7 +160,7 @@ class Log:
         active = self.segments[-1]
         if active.size > 0 or active.base_offset != self.log_end_offset:
             with self._on_disk():
-                active = self._files.roll(self.log_end_offset, self.producers, self._config)
+                active = self._files.roll(self.log_end_offset, self.producers, self.config)
             self.writable = active
             self.roll_clock.stop()
         return active
@@ -380,7 +177,7 @@ class Log:
         first, unless `at_least_one` is off; the slice ends with its segment at the latest.
         """
         if self.failure is not None:
-            self._refuse()
+            self.refuse()
         log_end_offset = self.log_end_offset
         if offset < self.log_start_offset or offset > log_end_offset:
             raise OffsetOutOfRange(
@@ -394,7 +191,14 @@ class Log:
             return LogSlice(None, 0, 0)
         try:
             if offset < segment.base_offset:
-                return self._read_sealed(offset, size_max, end_offset, at_least_one)
+                return read_sealed(
+                    self.segments,
+                    log_end_offset,
+                    offset,
+                    size_max,
+                    end_offset,
+                    at_least_one=at_least_one,
+                )
             position = segment.locate(offset)
             end_position = segment.size
             if end_offset < log_end_offset:
@@ -409,42 +213,10 @@ class Log:
         except OSError as error:
             raise self.storage_error(error) from error
 
-    def _read_sealed(
-        self, offset: int, size_max: int, end_offset: int, at_least_one: bool
-    ) -> LogSlice:
-        at = segment_index(self.segments, offset)
-        segment = self.segments[at]
-        position = segment.locate(offset)
-        while position >= segment.size and at + 1 < len(self.segments):
-            # Compaction left nothing of the rest of this segment.
-            at += 1
-            segment = self.segments[at]
-            position = 0
-        end_position = segment.size
-        is_last = at + 1 == len(self.segments)
-        if end_offset < (self.log_end_offset if is_last else self.segments[at + 1].base_offset):
-            end_position = max(position, segment.locate(end_offset))
-        end_position = segment.boundary(position, end_position, size_max, at_least_one=at_least_one)
-        return LogSlice(segment.open(), position, end_position - position)
-
-    def segment_for(self, offset: int) -> Segment:
-        """The segment that holds an offset, or would."""
-        return self.segments[max(0, segment_index(self.segments, offset))]
-
     def end_of(self, slice_: LogSlice, offset: int) -> int:
         """The offset after the last batch of a slice that was read from an offset."""
-        end_position = slice_.position + slice_.size
-        first = max(0, segment_index(self.segments, offset))
-        for at in range(first, len(self.segments)):
-            segment = self.segments[at]
-            if segment.open() is slice_.file:
-                if end_position < segment.size:
-                    with self._on_disk():
-                        return segment.base_offset_at(end_position)
-                if at + 1 < len(self.segments):
-                    return self.segments[at + 1].base_offset
-                break
-        return self.log_end_offset
+        with self._on_disk():
+            return end_of_slice(self.segments, self.log_end_offset, slice_, offset)
 
     def aborted_transactions(self, offset: int, end_offset: int) -> list[AbortedTransaction]:
         """What a read_committed consumer must skip among these records."""
@@ -465,12 +237,6 @@ class Log:
         with self._on_disk():
             return find_latest(self.segments)
 
-    def earliest(self) -> TimestampOffset:
-        """Where the log starts, and the epoch of what is there."""
-        first = self.leader_epochs.earliest
-        known = first is not None and first.start_offset <= self.log_start_offset
-        return TimestampOffset(-1, self.log_start_offset, first.epoch if first and known else -1)
-
     # What is committed, and what is stable
 
     def advance_high_watermark(self, offset: int) -> None:
@@ -478,13 +244,13 @@ class Log:
         if offset > self.high_watermark:
             end_offset = self.log_end_offset
             self.high_watermark = offset if offset < end_offset else end_offset
-            if self._producers is not None and not self._producers.is_stable:
-                self._producers.on_high_watermark(self.high_watermark)
+            if self.loaded_producers is not None and not self.loaded_producers.is_stable:
+                self.loaded_producers.on_high_watermark(self.high_watermark)
 
     @property
     def last_stable_offset(self) -> int:
         """Where read_committed consumers stop: at the first transaction whose end is not known."""
-        producers = self._producers or self.producers
+        producers = self.loaded_producers or self.producers
         if producers.is_stable:
             return self.high_watermark
         unstable = producers.first_unstable_offset()
@@ -493,40 +259,30 @@ class Log:
 
     @property
     def producers(self) -> ProducerStates:
-        if self._producers is None:
-            states = self._files.snapshots.load() or ProducerStates(self.log_start_offset)
-            if states.end_offset < self.log_end_offset:
-                first = max(0, segment_index(self.segments, states.end_offset))
-                replay_segments(states, self.segments[first:], self.log_end_offset)
+        """Those who write here; read from the disk when they are first needed."""
+        if self.loaded_producers is None:
+            states = self._files.load_producers(self.log_start_offset, self.log_end_offset)
             states.on_high_watermark(self.high_watermark)
-            self._producers = states
-        return self._producers
+            self.loaded_producers = states
+        return self.loaded_producers
+
+    def expire_producers(self, now_ms: int) -> None:
+        if self.loaded_producers is not None:
+            self.loaded_producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     @property
     def leader_epochs(self) -> LeaderEpochs:
-        if self._leader_epochs is None:
-            epochs = LeaderEpochs.load(self._epochs_path)
-            # The file may be ahead of the records or behind the deletions that a crash kept.
-            epochs.truncate_from_end(self.log_end_offset)
-            epochs.truncate_from_start(self.log_start_offset)
-            self._leader_epochs = epochs
-        return self._leader_epochs
-
-    @property
-    def _epochs_path(self) -> str:
-        return f"{self._files.directory}/{LEADER_EPOCHS}"
+        """Who led when; read from the disk when that is first needed."""
+        return self._files.epochs or self._files.load_epochs(
+            self.log_start_offset, self.log_end_offset
+        )
 
     # Configuration, place, size
 
-    @property
-    def config(self) -> LogConfig:
-        return self._config
-
-    @config.setter
-    def config(self, config: LogConfig) -> None:
+    def reconfigure(self, config: LogConfig) -> None:
         """New settings count from the next append on; they change no segment that is sealed."""
-        self.roll_clock.move(config.roll_ms - self._config.roll_ms)
-        self._config = config
+        self.roll_clock.move(config.roll_ms - self.config.roll_ms)
+        self.config = config
         self.usual_limits = usual_limits(config)
         self.segments[-1].index_interval_bytes = config.index_interval_bytes
 
@@ -537,10 +293,6 @@ class Log:
     @property
     def resources(self) -> Resources:
         return self._files.resources
-
-    @property
-    def active_segment(self) -> Segment:
-        return self.segments[-1]
 
     @property
     def size_bytes(self) -> int:
@@ -554,8 +306,7 @@ class Log:
 
     def flush_needed(self, now_ms: int) -> bool:
         """Whether `flush.messages` or `flush.ms` asks for a sync of what was appended."""
-        unflushed = self.log_end_offset - self.recovery_point
-        config = self._config
+        unflushed, config = self.unflushed_messages, self.config
         return unflushed > 0 and (
             unflushed >= config.flush_messages or now_ms - self.last_flush_ms >= config.flush_ms
         )
@@ -616,7 +367,7 @@ class Log:
     def _forget_epochs_before_start(self) -> None:
         with self._on_disk():
             self.leader_epochs.truncate_from_start(self.log_start_offset)
-        self._files.note_unsynced(self._epochs_path)
+        self._files.note_unsynced(self._files.epochs_path)
 
     def delete_segments(self, oldest: Sequence[Segment]) -> None:
         """Drop the oldest segments, for retention and after `delete_records_before`.
@@ -632,7 +383,7 @@ class Log:
                 oldest = oldest[:-1]  # It is empty: there is nothing to delete in it.
         assert list(oldest) == self.segments[: len(oldest)], "only the oldest segments may go"
         with self._on_disk():
-            self._files.drop_first(len(oldest), self._config.file_delete_delay_ms)
+            self._files.drop_first(len(oldest), self.config.file_delete_delay_ms)
         start_offset = self.segments[0].base_offset
         if start_offset > self.log_start_offset:
             self.log_start_offset = start_offset
@@ -646,14 +397,14 @@ class Log:
             self.truncate_fully_and_start_at(offset)
             return
         with self._on_disk():
-            self._files.truncate(offset, self._config.file_delete_delay_ms)
+            self._files.truncate(offset, self.config.file_delete_delay_ms)
             self.leader_epochs.truncate_from_end(offset)
         self._end_at(offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Forget everything; the next record has this offset."""
         with self._on_disk():
-            self._files.restart_at(offset, self._config)
+            self._files.restart_at(offset, self.config)
             self.leader_epochs.clear()
         self.log_start_offset = offset
         self._end_at(offset)
@@ -665,14 +416,14 @@ class Log:
         self.high_watermark = min(self.high_watermark, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.latest_epoch = self.leader_epochs.latest_epoch
-        self._producers = None
+        self.loaded_producers = None
         self.writable = None
         self.roll_clock.stop()
 
     def replace_segments(self, old: Sequence[Segment], new: Sequence[Segment]) -> None:
         """Put what compaction made of some segments in their place."""
         with self._on_disk():
-            self._files.replace(old, new, self._config.file_delete_delay_ms)
+            self._files.replace(old, new, self.config.file_delete_delay_ms)
 
     # Ending
 
@@ -699,8 +450,6 @@ class Log:
     def move_directory(self, directory: str) -> None:
         """Rename the directory, to set the partition aside."""
         self._files.move(directory)
-        if self._leader_epochs is not None:
-            self._leader_epochs.moved(self._epochs_path)
 
     # Failing
 
@@ -712,7 +461,8 @@ class Log:
             if self.on_failure is not None:
                 self.on_failure(error)
 
-    def _refuse(self) -> NoReturn:
+    def refuse(self) -> NoReturn:
+        """Raise what those are told who want to use a log that has failed."""
         raise KafkaStorageError(
             f"{self.topic_partition} is offline, since its log directory failed: {self.failure}"
         )
@@ -729,7 +479,3 @@ class Log:
         if not files.is_passing(error):
             self.fail(error)
         return KafkaStorageError(f"{self.topic_partition} cannot be used at the moment: {error}")
-
-    def expire_producers(self, now_ms: int) -> None:
-        if self._producers is not None:
-            self._producers.expire(now_ms, self._config.producer_id_expiration_ms)

@@ -1,14 +1,23 @@
-"""The files of one log: its segments, its producer snapshots, and what is not synced yet.
+"""The files of one log: segments, producer snapshots, leader epochs, and what is not synced yet.
 
 What these files mean, which offsets are committed and who may append, is for `Log` to say. Here
 an OSError is an OSError; a log turns it into what clients are told.
 """
 
 from collections.abc import Iterable, Sequence
+from os.path import dirname
 
+from headrace.protocol.uuids import ZERO, Uuid
 from headrace.runtime import files
+from headrace.storage.checkpoints import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    encode_partition_metadata,
+)
 from headrace.storage.config import LogConfig
 from headrace.storage.flushing import FlushPlan
+from headrace.storage.leader_epochs import LeaderEpochs
+from headrace.storage.producer_replay import replay_segments
 from headrace.storage.producer_snapshots import Snapshots
 from headrace.storage.producer_state import ProducerStates
 from headrace.storage.resources import Resources
@@ -19,7 +28,7 @@ from headrace.storage.segments import discard, segment_index, swap
 class LogFiles:
     """A directory with a row of segments, of which the last is active."""
 
-    __slots__ = ("_unsynced", "directory", "resources", "segments", "snapshots")
+    __slots__ = ("_unsynced", "directory", "epochs", "resources", "segments", "snapshots")
 
     def __init__(
         self,
@@ -32,7 +41,39 @@ class LogFiles:
         self.segments = segments
         self.resources = resources
         self.snapshots = snapshots or Snapshots(directory, [])
+        self.epochs: LeaderEpochs | None = None
+        """None until they are loaded."""
         self._unsynced: tuple[str, ...] = ()
+
+    @classmethod
+    def create(
+        cls,
+        directory: str,
+        config: LogConfig,
+        resources: Resources,
+        *,
+        topic_id: Uuid = ZERO,
+        start_offset: int = 0,
+    ) -> "LogFiles":
+        """Make the directory of a new partition, with its first, empty segment.
+
+        The topic's id is written before anything else, because a directory without it is not
+        served again. It is synced with the first flush, not here: a topic may have a thousand
+        partitions.
+        """
+        files.mkdir(directory)
+        identity = f"{directory}/{PARTITION_METADATA}"
+        created = cls(directory, [], resources)
+        try:
+            if topic_id != ZERO:
+                files.write(identity, encode_partition_metadata(topic_id))
+            created.segments.append(created.create_segment(start_offset, config))
+        except OSError:
+            files.remove_tree(directory)
+            raise
+        created.epochs = LeaderEpochs(created.epochs_path)
+        created.note_unsynced(dirname(directory), directory, identity)
+        return created
 
     def create_segment(self, base_offset: int, config: LogConfig) -> Segment:
         return Segment.create(
@@ -42,6 +83,31 @@ class LogFiles:
             index_interval_bytes=config.index_interval_bytes,
             index_bytes_max=config.segment_index_bytes,
         )
+
+    # What is known of the records
+
+    @property
+    def epochs_path(self) -> str:
+        return f"{self.directory}/{LEADER_EPOCHS}"
+
+    def load_epochs(self, start_offset: int, end_offset: int) -> LeaderEpochs:
+        """Read the leader epochs of the records from one offset up to another.
+
+        The file may be ahead of the records or behind the deletions that a crash kept.
+        """
+        epochs = LeaderEpochs.load(self.epochs_path)
+        epochs.truncate_from_end(end_offset)
+        epochs.truncate_from_start(start_offset)
+        self.epochs = epochs
+        return epochs
+
+    def load_producers(self, start_offset: int, end_offset: int) -> ProducerStates:
+        """The producers as of the log's end: from a snapshot, and the batches that follow it."""
+        states = self.snapshots.load() or ProducerStates(start_offset)
+        if states.end_offset < end_offset:
+            first = max(0, segment_index(self.segments, states.end_offset))
+            replay_segments(states, self.segments[first:], end_offset)
+        return states
 
     # Growing
 
@@ -131,4 +197,6 @@ class LogFiles:
         self.directory = self.snapshots.directory = directory
         for segment in self.segments:
             segment.directory = directory
+        if self.epochs is not None:
+            self.epochs.moved(self.epochs_path)
         self._unsynced = ()

@@ -5,15 +5,13 @@ from collections.abc import Iterable
 
 from headrace.errors import CorruptMessage
 from headrace.protocol.batches import BatchHeader, records_of
+from headrace.protocol.control_records import ControlType, control_type
 from headrace.runtime import files
 from headrace.storage.producer_state import EndMarker, ProducerStates
 from headrace.storage.scanning import headers_in
 from headrace.storage.segment import Segment
 
 _log = logging.getLogger(__name__)
-
-_ABORT = 0
-_COMMIT = 1
 
 
 def replay_segments(states: ProducerStates, segments: Iterable[Segment], end_offset: int) -> None:
@@ -42,14 +40,36 @@ def replay_batch(
     if header.producer_id >= 0:
         if header.is_control:
             batch = files.pread(segment.open().fd, header.size, position)
-            marker = marker_of(batch)
-            if marker is not None:
-                aborted = states.replay_marker(header, marker, header.base_offset)
-                if aborted is not None and aborted not in segment.transactions.aborted:
-                    segment.note_aborted(aborted)
+            replay_marker(states, segment, batch, header, header.base_offset)
         else:
             states.replay(header, header.base_offset)
     states.end_offset = header.next_offset
+
+
+def replay_marker(
+    states: ProducerStates,
+    segment: Segment,
+    batch: bytes | memoryview,
+    header: BatchHeader,
+    base_offset: int,
+) -> None:
+    """Take in a control batch; an abort is listed in its segment, once."""
+    marker = marker_of(batch)
+    if marker is not None:
+        aborted = states.replay_marker(header, marker, base_offset)
+        if aborted is not None and aborted not in segment.transactions.aborted:
+            segment.note_aborted(aborted)
+
+
+def check_coordinated(
+    states: ProducerStates, batch: memoryview, header: BatchHeader, transaction_version: int
+) -> None:
+    """May a coordinator write this? It writes without sequence numbers, and ends transactions."""
+    marker = marker_of(batch) if header.is_control else None
+    if marker is not None:
+        states.check_marker(header, marker, transaction_version)
+    else:
+        states.check_epoch(header)
 
 
 def marker_of(batch: bytes | bytearray | memoryview) -> EndMarker | None:
@@ -57,13 +77,10 @@ def marker_of(batch: bytes | bytearray | memoryview) -> EndMarker | None:
     records = records_of(batch)
     if not records:
         return None  # Compaction took the marker of a transaction that is gone as a whole.
-    key, value = records[0].key, records[0].value
-    if key is None or len(key) < 4:
-        raise CorruptMessage("A control record has no key.")
-    kind = int.from_bytes(key[2:4], "big", signed=True)
-    if kind not in (_ABORT, _COMMIT):
+    kind, value = control_type(records[0].key), records[0].value
+    if kind not in (ControlType.ABORT, ControlType.COMMIT):
         return None
     if value is None or len(value) < 6:
-        raise CorruptMessage("A transaction marker has no value.")
+        raise CorruptMessage("a transaction marker has no value")
     coordinator_epoch = int.from_bytes(value[2:6], "big", signed=True)
-    return EndMarker(kind == _COMMIT, coordinator_epoch, records[0].timestamp)
+    return EndMarker(kind == ControlType.COMMIT, coordinator_epoch, records[0].timestamp)

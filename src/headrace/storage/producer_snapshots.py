@@ -59,7 +59,7 @@ class Snapshots:
             try:
                 producers = decode(files.read(self.path(offset)))
             except (CorruptSnapshot, FileNotFoundError) as error:
-                _log.warning("The snapshot %s is of no use: %s", self.path(offset), error)
+                _log.warning("the snapshot %s is of no use: %s", self.path(offset), error)
                 self.drop_from(offset)
                 continue
             states = ProducerStates(offset)

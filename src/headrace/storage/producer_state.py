@@ -40,7 +40,6 @@ class Origin(IntEnum):
 
     CLIENT = 0
     COORDINATOR = 1
-    REPLICATION = 2
 
 
 class RememberedBatch(msgspec.Struct, frozen=True, gc=False):

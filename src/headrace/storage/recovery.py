@@ -73,8 +73,9 @@ def load_log(
     content = _settled_content(directory)
     segments = _segments(directory, content, config, resources)
     snapshots = _snapshots(directory, content, segments)
+    log_files = LogFiles(directory, segments, resources, snapshots)
     if not segments:
-        segments.append(_new_segment(directory, log_start_offset, config, resources))
+        segments.append(log_files.create_segment(log_start_offset, config))
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     damaged_from = _damaged_from(directory, content)
     recovered = None
@@ -87,12 +88,12 @@ def load_log(
         _log.warning("%s ends before its start %d: it begins anew", directory, log_start_offset)
         discard(segments, 0)
         snapshots.drop_from(0)
-        segments[:] = [_new_segment(directory, log_start_offset, config, resources)]
+        segments[:] = [log_files.create_segment(log_start_offset, config)]
         recovered = Recovered(log_start_offset, log_start_offset)
     return Log(
         topic_partition,
         config,
-        LogFiles(directory, segments, resources, snapshots),
+        log_files,
         topic_id=topic_id_of(directory) if topic_id is None else topic_id,
         log_start_offset=log_start_offset,
         log_end_offset=recovered.end_offset,
@@ -181,8 +182,8 @@ def _verified_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int,
             check_crc(batch, 0, header.size)
             if header.base_offset < next_offset or header.last_offset_delta < 0:
                 raise CorruptMessage(
-                    f"The batch at position {position} has the offsets {header.base_offset} to "
-                    f"{header.last_offset}, which cannot follow {next_offset - 1}."
+                    f"the batch at position {position} has the offsets {header.base_offset} to "
+                    f"{header.last_offset}, which cannot follow {next_offset - 1}"
                 )
             yield position, header
             next_offset = header.next_offset
@@ -254,7 +255,7 @@ def _segments(
     for name in content:
         stem, extension = name[:_OFFSET_DIGITS], name[_OFFSET_DIGITS:]
         if extension in (INDEX, TIME_INDEX, TRANSACTION_INDEX) and stem + LOG not in content:
-            _log.warning("Removing %s/%s, since its log is not there", directory, name)
+            _log.warning("removing %s/%s, since its log is not there", directory, name)
             files.unlink_if_there(f"{directory}/{name}")
     return [
         Segment(
@@ -320,18 +321,6 @@ def _clean_end_offset(active: Segment, recovery_point: int, snapshots: Snapshots
     if snapshots.latest == recovery_point > active.base_offset:
         return recovery_point
     return active.next_offset()
-
-
-def _new_segment(
-    directory: str, base_offset: int, config: LogConfig, resources: Resources
-) -> Segment:
-    return Segment.create(
-        directory,
-        base_offset,
-        resources,
-        index_interval_bytes=config.index_interval_bytes,
-        index_bytes_max=config.segment_index_bytes,
-    )
 
 
 def _offset_of(name: str) -> int:

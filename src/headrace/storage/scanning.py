@@ -28,7 +28,7 @@ def headers_in(fd: int, position: int, end_position: int) -> Iterator[tuple[int,
             chunk = files.pread(fd, min(_CHUNK_BYTES, end_position - position), position)
         header = read_header(chunk, position - chunk_position)
         if position + header.size > end_position:
-            raise CorruptMessage(f"The batch at position {position} is cut off.")
+            raise CorruptMessage(f"the batch at position {position} is cut off")
         yield position, header
         position += header.size
 
@@ -55,7 +55,7 @@ def _covering(
     wanted = min(max(size, _BATCHES_BYTES), end_position - position)
     chunk = memoryview(files.pread(fd, wanted, position))
     if len(chunk) < size:
-        raise CorruptMessage(f"The batch at position {position} is cut off.")
+        raise CorruptMessage(f"the batch at position {position} is cut off")
     return chunk, position
 
 
@@ -105,9 +105,9 @@ def find_boundary(fd: int, position: int, end_position: int, size_max: int) -> t
 
 def _check_room(chunk: bytes, position: int) -> None:
     if len(chunk) < _SPAN.size:
-        raise CorruptMessage(f"There is no room for a batch header at position {position}.")
+        raise CorruptMessage(f"there is no room for a batch header at position {position}")
 
 
 def _check_length(length: int, position: int) -> None:
     if length + LOG_OVERHEAD < HEADER_SIZE:
-        raise CorruptMessage(f"The batch at position {position} claims {length} bytes.")
+        raise CorruptMessage(f"the batch at position {position} claims {length} bytes")

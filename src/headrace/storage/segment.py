@@ -377,7 +377,7 @@ class Segment:
             self._index = OffsetIndex.from_bytes(files.read(self.path(INDEX)), self.size)
             self._time_index = TimeIndex.from_bytes(files.read(self.path(TIME_INDEX)))
         except (FileNotFoundError, CorruptIndex) as error:
-            _log.warning("Building the indexes of %s anew: %s", self.path(LOG), error)
+            _log.warning("building the indexes of %s anew: %s", self.path(LOG), error)
             self.rebuild_indexes(headers_in(self.open().fd, 0, self.size))
             self.seal()
         self._count_indexes()

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 DELETE_SUFFIX = "-delete"
 STRAY_SUFFIX = "-stray"
-FUTURE_SUFFIX = "-future"
 _NAME_LENGTH_MAX = 255
 
 

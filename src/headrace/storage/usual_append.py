@@ -1,12 +1,10 @@
 """The quick way to append: a plain batch to a log at work, which is what nearly all appends are.
 
-The fast twin of `Log.append_as_leader`, for a batch without a producer id on a topic that
+The fast twin of `appending.append_as_leader`, for a batch without a producer id on a topic that
 stores batches as they come. It does the same in one function and makes no object. Whatever is
 not usual, a wrong batch above all, is left for the long way, untouched;
 `tests/unit/storage/test_usual_append.py` runs both over the same batches.
 """
-
-from struct import Struct
 
 from fastcrc.crc32 import iscsi
 
@@ -16,6 +14,7 @@ from headrace.protocol.batches import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
+    PLACE,
 )
 from headrace.protocol.compression import Codec
 from headrace.protocol.records import RECORD_SIZE_MIN
@@ -25,9 +24,8 @@ from headrace.storage.segment import RELATIVE_OFFSET_MAX
 NOT_USUAL = -1
 
 _CODECS = frozenset(int(codec) for codec in Codec)
-_OFFSET_AND_EPOCH = Struct(">qii")
 _unpack_header = HEADER.unpack_from
-_patch = _OFFSET_AND_EPOCH.pack_into
+_patch = PLACE.pack_into
 
 
 def append_usual(log: Log, records: memoryview, leader_epoch: int, now_ms: int) -> int:

@@ -164,12 +164,12 @@ def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]
     while position < len(records):
         header = read_header(records, position)
         if header.size > len(records) - position:
-            raise CorruptMessage(f"The batch at position {position} is cut off.")
+            raise CorruptMessage(f"the batch at position {position} is cut off")
         check_crc(records, position, header.size)
         if header.base_offset < next_offset or header.last_offset_delta < 0:
             raise InvalidRecord(
-                f"A batch with the offsets {header.base_offset} to {header.last_offset} cannot "
-                f"follow where {next_offset} is the next offset."
+                f"a batch with the offsets {header.base_offset} to {header.last_offset} cannot "
+                f"follow where {next_offset} is the next offset"
             )
         next_offset = header.next_offset
         position += header.size
@@ -184,20 +184,20 @@ def _examine(
     records = _only_batch(records)
     header = read_header(records)
     if from_client and header.base_offset != 0:
-        raise InvalidRecord(f"A produced batch has base offset {header.base_offset}, not 0.")
+        raise InvalidRecord(f"a produced batch has base offset {header.base_offset}, not 0")
     _check_size(header.size, config)
     check_crc(records, 0, header.size)
     if from_client:
         _check_claims(header)
     if header.codec > Codec.ZSTD:
-        raise UnsupportedCompressionType(f"There is no compression codec {header.codec}.")
+        raise UnsupportedCompressionType(f"there is no compression codec {header.codec}")
     batch = _fit_to_topic(records, header, config, now_ms)
     header = read_header(batch)
     _check_size(header.size, config)
     if header.size > config.segment_bytes:
         raise RecordListTooLarge(
-            f"The batch has {header.size} bytes, a segment of this topic only "
-            f"{config.segment_bytes} (segment.bytes)."
+            f"the batch has {header.size} bytes, a segment of this topic only "
+            f"{config.segment_bytes} (segment.bytes)"
         )
     return batch, header
 
@@ -206,13 +206,13 @@ def _only_batch(records: memoryview) -> memoryview:
     """The one batch of a produced partition, without a cut-off batch that may follow it."""
     size = _next_batch_size(records)
     if size is None:
-        raise InvalidRecord("A produced partition needs a whole record batch.")
+        raise InvalidRecord("a produced partition needs a whole record batch")
     if records[MAGIC_POSITION] != MAGIC:
         raise InvalidRecord(
-            f"The batch has magic {records[MAGIC_POSITION]}; this broker takes magic 2 only."
+            f"the batch has magic {records[MAGIC_POSITION]}; this broker takes magic 2 only"
         )
     if _next_batch_size(records[size:]) is not None:
-        raise InvalidRecord("A produced partition may hold only one record batch.")
+        raise InvalidRecord("a produced partition may hold only one record batch")
     return records[:size]
 
 
@@ -222,11 +222,11 @@ def _next_batch_size(records: memoryview) -> int | None:
         return None
     length = int.from_bytes(records[8:LOG_OVERHEAD], "big", signed=True)
     if length < _LEGACY_SIZE_MIN:
-        raise CorruptMessage(f"A batch claims the impossible length {length}.")
+        raise CorruptMessage(f"a batch claims the impossible length {length}")
     if len(records) <= MAGIC_POSITION:
         return None
     if records[MAGIC_POSITION] > MAGIC:
-        raise CorruptMessage(f"A batch has the unknown magic {records[MAGIC_POSITION]}.")
+        raise CorruptMessage(f"a batch has the unknown magic {records[MAGIC_POSITION]}")
     size = length + LOG_OVERHEAD
     return size if size <= len(records) else None
 
@@ -234,8 +234,8 @@ def _next_batch_size(records: memoryview) -> int | None:
 def _check_size(size: int, config: LogConfig) -> None:
     if size > config.max_message_bytes:
         raise MessageTooLarge(
-            f"The batch has {size} bytes, the topic takes {config.max_message_bytes} "
-            "(max.message.bytes)."
+            f"the batch has {size} bytes, the topic takes {config.max_message_bytes} "
+            "(max.message.bytes)"
         )
 
 
@@ -243,14 +243,14 @@ def _check_claims(header: BatchHeader) -> None:
     """Refuse headers that no honest client writes."""
     if header.last_offset_delta < 0 or header.count != header.last_offset_delta + 1:
         raise InvalidRecord(
-            f"The batch claims {header.count} records and a last offset delta of "
-            f"{header.last_offset_delta}."
+            f"the batch claims {header.count} records and a last offset delta of "
+            f"{header.last_offset_delta}"
         )
     if header.is_control:
-        raise InvalidRecord("Control records are for brokers to write, not for clients.")
+        raise InvalidRecord("control records are for brokers to write, not for clients")
     if header.has_producer_id and header.base_sequence < 0:
         raise InvalidRecord(
-            f"The batch of producer {header.producer_id} has the sequence {header.base_sequence}."
+            f"the batch of producer {header.producer_id} has the sequence {header.base_sequence}"
         )
 
 
@@ -270,7 +270,7 @@ def _fit_to_topic(
             raise InvalidRecord(str(error)) from error
     by_broker = config.message_timestamp_type == "LogAppendTime"
     if header.uses_log_append_time and (by_broker or header.max_timestamp == NO_TIMESTAMP):
-        raise InvalidTimestamp("A producer may not claim the timestamp type LogAppendTime.")
+        raise InvalidTimestamp("a producer may not claim the timestamp type LogAppendTime")
     if by_broker:
         fitted.attributes |= LOG_APPEND_TIME
         fitted.max_timestamp = now_ms
@@ -323,24 +323,24 @@ def _check_records(block: bytes, header: BatchHeader, config: LogConfig, now_ms:
     without_key: list[RecordError] = []
     for index, (_, _, delta, offset_delta, key, _) in enumerate(scan_records(block, header.count)):
         if offset_delta != index:
-            raise InvalidRecord(f"Record {index} of the batch has offset delta {offset_delta}.")
+            raise InvalidRecord(f"record {index} of the batch has offset delta {offset_delta}")
         timestamp = header.base_timestamp + delta
         if needs_key and key is None:
-            without_key.append((index, "A record of a compacted topic needs a key."))
+            without_key.append((index, "a record of a compacted topic needs a key"))
         elif timestamp != NO_TIMESTAMP and not oldest <= timestamp <= newest:
             out_of_range.append(
-                (index, f"Its timestamp {timestamp} is not in [{oldest}, {newest}].")
+                (index, f"its timestamp {timestamp} is not in [{oldest}, {newest}]")
             )
         max_timestamp = max(max_timestamp, timestamp)
     if out_of_range:
         raise TimestampsRefused(
             f"{len(out_of_range)} records have a timestamp that the topic does not take "
-            "(message.timestamp.before.max.ms, message.timestamp.after.max.ms).",
+            "(message.timestamp.before.max.ms, message.timestamp.after.max.ms)",
             tuple(without_key + out_of_range),
         )
     if without_key:
         raise RecordsRefused(
-            f"{len(without_key)} records have no key, which a compacted topic needs.",
+            f"{len(without_key)} records have no key, which a compacted topic needs",
             tuple(without_key),
         )
     return max_timestamp

@@ -20,6 +20,7 @@ from headrace.raft.metadata_log import MetadataLogSettings
 from headrace.runtime import files
 from tests.metadata_nodes import (
     NOW_MS,
+    RULES,
     FixedClock,
     formatted,
     image_in,
@@ -33,7 +34,7 @@ def creation(controller: Controller, name: str) -> Callable[[MetadataImage], Dec
 
     def decide(image: MetadataImage) -> Decision[TopicResult]:
         topics = [CreatableTopic(name, 1, 1)]
-        decision = create_topics(image, topics, controller.defaults, controller.rules)
+        decision = create_topics(image, topics, controller.defaults, RULES)
         return Decision(decision.records, decision.reply[0])
 
     return decide

@@ -14,7 +14,7 @@ from headrace.controller.topics import TopicResult, create_topics
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.schemas.create_topics import CreatableTopic
 from headrace.runtime import files
-from tests.metadata_nodes import FixedClock, formatted, started
+from tests.metadata_nodes import RULES, FixedClock, formatted, started
 
 STEPS = ("pwrite", "fsync", "replace", "rename", "unlink", "ftruncate")
 
@@ -58,7 +58,7 @@ def created(
     image: MetadataImage, *, name: str, controller: Controller
 ) -> Decision[list[TopicResult]]:
     topics = [CreatableTopic(name, 2, 1)]
-    return create_topics(image, topics, controller.defaults, controller.rules)
+    return create_topics(image, topics, controller.defaults, RULES)
 
 
 async def test_nothing_acknowledged_is_lost_in_a_crash(

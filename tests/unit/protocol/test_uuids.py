@@ -2,7 +2,8 @@
 
 import pytest
 
-from headrace.protocol.uuids import METADATA_TOPIC_ID, ZERO, from_text, random_uuid, to_text
+from headrace.protocol.metadata_topic import METADATA_TOPIC_ID
+from headrace.protocol.uuids import ZERO, from_text, random_uuid, to_text
 
 
 def test_text_is_kafkas() -> None:

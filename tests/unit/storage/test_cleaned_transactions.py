@@ -1,7 +1,8 @@
 """Which batches of transactions compaction may drop."""
 
 from headrace.protocol.batches import CONTROL, TRANSACTIONAL, BatchHeader
-from headrace.storage.cleaned_transactions import ABORT, COMMIT, CleanedTransactions
+from headrace.protocol.control_records import ControlType
+from headrace.storage.cleaned_transactions import CleanedTransactions
 from headrace.storage.indexes import AbortedTransaction
 
 ADA, BOB = 1, 2
@@ -35,21 +36,21 @@ def test_records_outside_of_transactions_stay() -> None:
 def test_an_abort_marker_stays_while_records_were_there() -> None:
     transactions = CleanedTransactions([aborted(ADA, 10, 12)])
     transactions.is_aborted(batch(10, ADA))
-    assert not transactions.is_marker_useless(marker(12, ADA), ABORT)
+    assert not transactions.is_marker_useless(marker(12, ADA), ControlType.ABORT)
     assert transactions.take_retained() == [aborted(ADA, 10, 12)]
     assert transactions.take_retained() == []
 
 
 def test_an_abort_marker_without_records_is_useless() -> None:
     transactions = CleanedTransactions([aborted(ADA, 10, 12)])
-    assert transactions.is_marker_useless(marker(12, ADA), ABORT)
+    assert transactions.is_marker_useless(marker(12, ADA), ControlType.ABORT)
     assert transactions.take_retained() == []
 
 
 def test_after_the_marker_the_producer_is_trusted_again() -> None:
     transactions = CleanedTransactions([aborted(ADA, 10, 12), aborted(ADA, 20, 22)])
     transactions.is_aborted(batch(10, ADA))
-    transactions.is_marker_useless(marker(12, ADA), ABORT)
+    transactions.is_marker_useless(marker(12, ADA), ControlType.ABORT)
     assert not transactions.is_aborted(batch(13, ADA))
     assert transactions.is_aborted(batch(21, ADA))
 
@@ -57,8 +58,8 @@ def test_after_the_marker_the_producer_is_trusted_again() -> None:
 def test_a_commit_marker_stays_while_records_were_there() -> None:
     transactions = CleanedTransactions([])
     transactions.is_aborted(batch(10, ADA))
-    assert not transactions.is_marker_useless(marker(12, ADA), COMMIT)
-    assert transactions.is_marker_useless(marker(14, ADA), COMMIT)
+    assert not transactions.is_marker_useless(marker(12, ADA), ControlType.COMMIT)
+    assert transactions.is_marker_useless(marker(14, ADA), ControlType.COMMIT)
 
 
 def test_a_marker_that_was_emptied_is_useless() -> None:

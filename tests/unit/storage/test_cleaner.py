@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from headrace.protocol.batches import Record, build_batch, read_header
+from headrace.storage.appending import append_as_leader
 from headrace.storage.cleaner import Cleaner, find_dirt
 from headrace.storage.cleaning import (
     CleanedGroup,
@@ -272,7 +273,7 @@ def test_only_compacted_topics_are_cleaned(tmp_path: Path) -> None:
     """RET-2."""
     log = log_of(tmp_path, "a=1 a=2", config=LogConfig(min_cleanable_dirty_ratio=0.0))
     assert not clean(log)
-    log.config = with_config(cleanup_policy=frozenset(("compact", "delete")))
+    log.reconfigure(with_config(cleanup_policy=frozenset(("compact", "delete"))))
     assert clean(log)
 
 
@@ -327,7 +328,7 @@ def test_a_retry_is_recognised_after_its_batch_was_compacted_away(tmp_path: Path
         batch = build_batch(
             [Record(0, NOW, b"k", value)], producer_id=5, producer_epoch=0, base_sequence=sequence
         )
-        info = log.append_as_leader(memoryview(batch), 0, NOW)
+        info = append_as_leader(log, memoryview(batch), 0, NOW)
         log.advance_high_watermark(log.log_end_offset)
         return info
 
@@ -375,11 +376,11 @@ def produce_in_transaction(log: Log, key: str, value: str, *, commit: bool) -> N
         "transactional": True,
     }
     data = build_batch([record(0, key, value)], base_sequence=0, **identity)
-    log.append_as_leader(memoryview(data), 0, NOW, transaction_version=0)
+    append_as_leader(log, memoryview(data), 0, NOW, transaction_version=0)
     kind = b"\x00\x00\x00\x01" if commit else b"\x00\x00\x00\x00"
     end = Record(0, NOW, kind, b"\x00\x00\x00\x00\x00\x01")
     marker = build_batch([end], control=True, **identity)
-    log.append_as_leader(memoryview(marker), 0, NOW, Origin.COORDINATOR)
+    append_as_leader(log, memoryview(marker), 0, NOW, Origin.COORDINATOR)
     log.advance_high_watermark(log.log_end_offset)
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from headrace.protocol.batches import Record, build_batch
 from headrace.runtime import files
+from headrace.storage.appending import append_as_leader
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.producer_state import Origin
@@ -109,10 +110,10 @@ def in_transaction(log: Log, at: int, *, commit: bool) -> None:
     data = build_batch(
         [record(0, f"t{at % 2}", value), record(1, "t", value)], base_sequence=0, **identity
     )
-    log.append_as_leader(memoryview(data), 0, NOW, transaction_version=0)
+    append_as_leader(log, memoryview(data), 0, NOW, transaction_version=0)
     kind = b"\x00\x00\x00\x01" if commit else b"\x00\x00\x00\x00"
     end = build_batch([Record(0, NOW, kind, b"\x00\x00\x00\x00\x00\x01")], control=True, **identity)
-    log.append_as_leader(memoryview(end), 0, NOW, Origin.COORDINATOR)
+    append_as_leader(log, memoryview(end), 0, NOW, Origin.COORDINATOR)
     log.advance_high_watermark(log.log_end_offset)
 
 

@@ -80,11 +80,6 @@ def test_a_log_without_epochs_cannot_tell(path: Path) -> None:
     assert LeaderEpochs(str(path)).end_offset_for(0, 50) == (-1, -1)
 
 
-def test_the_epoch_of_a_record(path: Path) -> None:
-    epochs = epochs_of(path, (1, 10), (3, 20))
-    assert [epochs.epoch_for(offset) for offset in (9, 10, 19, 20, 99)] == [-1, 1, 1, 3, 3]
-
-
 def test_truncation_from_the_end_and_from_the_start(path: Path) -> None:
     epochs = epochs_of(path, (1, 10), (3, 20), (4, 30))
     epochs.truncate_from_end(30)

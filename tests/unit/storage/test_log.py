@@ -1,20 +1,16 @@
-"""A log's appends, reads and rolls, with a disk that works and with one that does not."""
+"""A log's reads, flushes and deletions, with a disk that works and with one that does not."""
 
 import errno
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from headrace.errors import (
-    CorruptMessage,
     KafkaStorageError,
     OffsetOutOfRange,
-    RecordListTooLarge,
 )
 from headrace.protocol.batches import HEADER_SIZE, headers, read_header
 from headrace.runtime import files
-from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.recovery import load_log
 from headrace.storage.segment import Segment
@@ -24,11 +20,12 @@ from tests.logs import (
     NOW,
     all_records,
     append,
-    batch_of,
+    names_in,
     new_log,
     records_in,
     reopened,
     slices,
+    stored,
     values_of,
 )
 
@@ -36,84 +33,6 @@ from tests.logs import (
 @pytest.fixture
 def log(tmp_path: Path) -> Log:
     return new_log(tmp_path)
-
-
-def stored(log: Log) -> bytes:
-    return b"".join(Path(segment.path(".log")).read_bytes() for segment in log.segments)
-
-
-def names_in(log: Log) -> set[str]:
-    return {path.name for path in Path(log.directory).iterdir()}
-
-
-# Appending
-
-
-def test_offsets_count_from_zero_without_gaps(log: Log) -> None:
-    """LOG-8"""
-    first = append(log, b"a")
-    second = append(log, b"b", b"c", b"d")
-    assert (first.base_offset, first.last_offset) == (0, 0)
-    assert (second.base_offset, second.last_offset) == (1, 3)
-    assert [record.offset for record in all_records(log)] == [0, 1, 2, 3]
-
-
-def test_a_batch_is_stored_as_sent_but_for_its_offset_and_epoch(log: Log) -> None:
-    """LOG-16: what the producer compressed is not touched."""
-    append(log, b"before")
-    batch = batch_of(b"x" * 1000, codec=4)
-    sent = bytes(batch)
-    log.append_as_leader(batch, 5, NOW)
-    kept = stored(log)[-len(sent) :]
-    assert kept[16:] == sent[16:]
-    assert (read_header(kept).base_offset, read_header(kept).leader_epoch) == (1, 5)
-
-
-def test_an_append_is_one_write(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """LOG-14, LOG-17"""
-    append(log, b"the first append also notes the leader's epoch")
-    writes: list[int] = []
-    real = files.pwrite
-
-    def pwrite(fd: int, data: Any, position: int) -> int:
-        writes.append(len(data))
-        return real(fd, data, position)
-
-    monkeypatch.setattr(files, "pwrite", pwrite)
-    append(log, *[b"value"] * 100)
-    assert len(writes) == 1
-
-
-def test_a_damaged_batch_is_refused_and_leaves_nothing(log: Log) -> None:
-    """LOG-4"""
-    append(log, b"good")
-    before = stored(log)
-    batch = batch_of(b"bad")
-    batch[-1] ^= 1
-    with pytest.raises(CorruptMessage):
-        log.append_as_leader(batch, 0, NOW)
-    assert stored(log) == before
-    assert log.log_end_offset == 1
-
-
-def test_append_time_is_told_where_the_topic_uses_it(tmp_path: Path) -> None:
-    """LOG-3"""
-    log = new_log(tmp_path, message_timestamp_type="LogAppendTime")
-    assert append(log, timestamps=5, now_ms=NOW).log_append_time == NOW
-    assert all_records(log)[0].timestamp == NOW
-
-
-def test_create_time_is_not_told(log: Log) -> None:
-    assert append(log).log_append_time == -1
-
-
-def test_a_write_that_takes_only_a_part_is_finished(log: Log) -> None:
-    with failing_writes(after_bytes=1 << 30):
-        real = files.pwrite
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(files, "pwrite", lambda fd, data, at: real(fd, bytes(data)[:7], at))
-            append(log, b"in small pieces")
-    assert values_of(log) == [b"in small pieces"]
 
 
 # A disk that does not work
@@ -301,88 +220,6 @@ def test_closed_segments_are_open_only_as_long_as_there_is_room(tmp_path: Path) 
     assert len(log.resources.open_files) == 3
 
 
-# Rolling
-
-
-def test_a_full_segment_is_followed_by_another(tmp_path: Path) -> None:
-    """LOG-12: a partition is a directory of segments named by their base offsets."""
-    log = new_log(tmp_path, segment_bytes=400)
-    for _ in range(5):
-        append(log, b"x" * 100)
-    assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
-    assert all(segment.size <= 400 for segment in log.segments)
-    assert {f"{base:020d}.log" for base in (0, 2, 4)} <= names_in(log)
-    assert {f"{base:020d}.snapshot" for base in (2, 4)} <= names_in(log)
-
-
-def test_a_segment_rolls_when_timestamps_have_moved_on(tmp_path: Path) -> None:
-    log = new_log(tmp_path, segment_ms=1000)
-    append(log, timestamps=NOW)
-    append(log, timestamps=NOW + 1000)
-    assert len(log.segments) == 1
-    append(log, timestamps=NOW + 1001)
-    assert len(log.segments) == 2
-
-
-def test_without_timestamps_a_segment_rolls_by_the_clock(tmp_path: Path) -> None:
-    log = new_log(tmp_path, segment_ms=1000)
-    append(log, timestamps=-1, now_ms=NOW)
-    append(log, timestamps=-1, now_ms=NOW + 1000)
-    assert len(log.segments) == 1
-    append(log, timestamps=-1, now_ms=NOW + 1001)
-    assert len(log.segments) == 2
-
-
-def test_jitter_only_ever_shortens_a_segment(tmp_path: Path) -> None:
-    log = new_log(tmp_path, segment_ms=1000, segment_jitter_ms=500)
-    append(log, timestamps=NOW)
-    append(log, timestamps=NOW + 500)
-    assert len(log.segments) == 1
-    append(log, timestamps=NOW + 1001)
-    assert len(log.segments) == 2
-
-
-def test_a_segment_with_a_full_index_rolls(tmp_path: Path) -> None:
-    log = new_log(tmp_path, segment_index_bytes=48, index_interval_bytes=1)
-    for number in range(20):
-        append(log, timestamps=NOW + number)
-    assert len(log.segments) > 1
-    assert all(segment.time_index.size_bytes <= 48 for segment in log.segments)
-
-
-def test_offsets_of_a_segment_fit_32_bits(log: Log) -> None:
-    log.append_as_is(batch_of(b"low"), NOW)
-    far = batch_of(b"high", base_offset=1 << 31, last_offset=1 << 31)
-    far[0:8] = (1 << 31).to_bytes(8)
-    log.append_as_is(far, NOW)
-    assert [segment.base_offset for segment in log.segments] == [0, 1]
-    log.advance_high_watermark(log.log_end_offset)
-    assert values_of(log) == [b"low", b"high"]
-
-
-def test_what_no_segment_can_hold_is_refused(tmp_path: Path) -> None:
-    log = new_log(tmp_path, segment_bytes=100)
-    with pytest.raises(RecordListTooLarge):
-        append(log, b"x" * 100)
-    assert log.log_end_offset == 0
-
-
-def test_a_new_segment_ms_counts_for_the_active_segment(tmp_path: Path) -> None:
-    log = new_log(tmp_path, segment_ms=1000)
-    append(log, timestamps=NOW)
-    log.config = LogConfig(segment_ms=10)
-    append(log, timestamps=NOW + 11)
-    assert len(log.segments) == 2
-
-
-def test_rolling_an_empty_segment_changes_nothing(log: Log) -> None:
-    log.roll()
-    append(log)
-    log.roll()
-    log.roll()
-    assert [segment.base_offset for segment in log.segments] == [0, 1]
-
-
 # Flushing
 
 
@@ -521,19 +358,6 @@ def test_truncating_below_the_first_segment_starts_anew_there(log: Log) -> None:
     log.truncate_to(5)
     assert (log.log_start_offset, log.log_end_offset) == (5, 5)
     assert append(log).base_offset == 5
-
-
-def test_replicated_batches_keep_their_offsets_and_epochs(tmp_path: Path) -> None:
-    leader = new_log(tmp_path)
-    (tmp_path / "follower").mkdir()
-    follower = new_log(tmp_path / "follower")
-    append(leader, b"1", b"2", leader_epoch=3)
-    append(leader, b"3", leader_epoch=5, producer_id=7, producer_epoch=1, base_sequence=0)
-    follower.append_as_is(memoryview(stored(leader)), NOW)
-    assert stored(follower) == stored(leader)
-    assert follower.log_end_offset == 3
-    assert follower.leader_epochs.entries == leader.leader_epochs.entries
-    assert follower.producers.entries[7].last_sequence == 0
 
 
 # Compaction's swap

@@ -14,6 +14,7 @@ from headrace.errors import (
 )
 from headrace.protocol.batches import Record, build_batch
 from headrace.storage import producer_snapshots
+from headrace.storage.appending import append_as_leader
 from headrace.storage.log import Log
 from headrace.storage.producer_snapshots import CorruptSnapshot
 from headrace.storage.producer_state import (
@@ -56,7 +57,9 @@ def end(
         transactional=True,
         control=True,
     )
-    info = log.append_as_leader(memoryview(marker), 0, NOW, Origin.COORDINATOR, transaction_version)
+    info = append_as_leader(
+        log, memoryview(marker), 0, NOW, Origin.COORDINATOR, transaction_version
+    )
     log.advance_high_watermark(log.log_end_offset)
     return info.base_offset
 
@@ -197,7 +200,7 @@ def test_an_ended_transaction_is_stable_once_its_marker_is_committed(log: Log) -
         transactional=True,
         control=True,
     )
-    log.append_as_leader(memoryview(marker), 0, NOW, Origin.COORDINATOR)
+    append_as_leader(log, memoryview(marker), 0, NOW, Origin.COORDINATOR)
     assert log.last_stable_offset == 0
     log.advance_high_watermark(2)
     assert log.last_stable_offset == 2

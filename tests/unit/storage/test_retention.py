@@ -53,9 +53,9 @@ def test_segments_go_while_the_rest_is_as_large_as_the_limit(tmp_path: Path) -> 
     """RET-1: by size; what is left is never less than the limit."""
     log = log_of_hours(tmp_path, 4, 3, 2, 1, config=FOREVER)
     size = log.segments[0].size
-    log.config = msgspec.structs.replace(FOREVER, retention_bytes=2 * size)
+    log.reconfigure(msgspec.structs.replace(FOREVER, retention_bytes=2 * size))
     assert delete_expired(log, NOW) == 2
-    log.config = msgspec.structs.replace(FOREVER, retention_bytes=2 * size - 1)
+    log.reconfigure(msgspec.structs.replace(FOREVER, retention_bytes=2 * size - 1))
     assert delete_expired(log, NOW) == 0
 
 
@@ -65,7 +65,7 @@ def test_a_topic_that_is_only_compacted_keeps_its_old_records(tmp_path: Path) ->
     log = log_of_hours(tmp_path, 500, 400, config=config)
     assert delete_expired(log, NOW) == 0
     both = frozenset(("compact", "delete"))
-    log.config = msgspec.structs.replace(log.config, cleanup_policy=both)
+    log.reconfigure(msgspec.structs.replace(log.config, cleanup_policy=both))
     assert delete_expired(log, NOW) == 2
 
 

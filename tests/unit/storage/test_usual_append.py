@@ -7,6 +7,7 @@ import pytest
 
 from headrace.protocol.batches import HEADER, Record, build_batch, seal
 from headrace.protocol.compression import Codec
+from headrace.storage.appending import append_as_leader
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.topic_partition import TopicPartition
@@ -19,7 +20,7 @@ EPOCH = 3
 def log_at_work(path: Path, **config: Any) -> Log:
     """A log with one batch in it, so that segment, epoch and clock are set."""
     log = Log.create(TopicPartition("orders", 0), str(path), LogConfig(**config))
-    log.append_as_leader(batch(1), EPOCH, NOW_MS)
+    append_as_leader(log, batch(1), EPOCH, NOW_MS)
     return log
 
 
@@ -53,7 +54,7 @@ def test_both_ways_leave_the_same_files(tmp_path: Path) -> None:
             at_ms = NOW_MS + (n * 37 % 11) * 100
             base = append_usual(quick, batch(n % 7 + 1, n, at_ms=at_ms, codec=codec), EPOCH, NOW_MS)
             again = batch(n % 7 + 1, n, at_ms=at_ms, codec=codec)
-            assert base == long.append_as_leader(again, EPOCH, NOW_MS).base_offset
+            assert base == append_as_leader(long, again, EPOCH, NOW_MS).base_offset
     assert quick.log_end_offset == long.log_end_offset
     assert files_of(quick) == files_of(long)
 
@@ -78,9 +79,9 @@ def test_both_ways_leave_the_same_files(tmp_path: Path) -> None:
 )
 def test_an_unusual_batch_is_left_for_the_long_way(tmp_path: Path, unusual: memoryview) -> None:
     log = log_at_work(tmp_path / "log")
-    before, size = bytes(unusual), log.active_segment.size
+    before, size = bytes(unusual), log.segments[-1].size
     assert append_usual(log, unusual, EPOCH, NOW_MS) == NOT_USUAL
-    assert (bytes(unusual), log.active_segment.size, log.log_end_offset) == (before, size, 1)
+    assert (bytes(unusual), log.segments[-1].size, log.log_end_offset) == (before, size, 1)
 
 
 def test_a_wrong_checksum_is_left_for_the_long_way(tmp_path: Path) -> None:
@@ -102,7 +103,7 @@ def test_a_topic_with_rules_of_its_own_takes_the_long_way(
     tmp_path: Path, config: dict[str, Any]
 ) -> None:
     log = log_at_work(tmp_path / "log")
-    log.config = LogConfig(**config)
+    log.reconfigure(LogConfig(**config))
     assert append_usual(log, batch(2), EPOCH, NOW_MS) == NOT_USUAL
 
 

@@ -45,10 +45,6 @@ class Call(msgspec.Struct, gc=False):
     client_id: str | None = None
 
     @property
-    def client_host(self) -> str:
-        return self.peer.host
-
-    @property
     def listener(self) -> str:
         return self.peer.listener
 

@@ -20,6 +20,6 @@ def consumer_group_heartbeat(
     broker = call.broker
     check_request(request, call.version, broker.settings.group_consumer_assignors)
     shard = broker.groups.shard_for(request.group_id)
-    client = Client(call.client_id or "", f"/{call.client_host}")
+    client = Client(call.client_id or "", f"/{call.peer.host}")
     effects = serve_heartbeat(shard.state, request, client, broker.clock.now_ms())
     return shard.carry_out(effects)  # type: ignore[return-value]

@@ -57,7 +57,7 @@ def _joining(request: JoinGroupRequest, call: Call) -> Joining:
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         client_id=call.client_id or "",
-        client_host=f"/{call.client_host}",
+        client_host=f"/{call.peer.host}",
         protocol_type=request.protocol_type,
         protocols=tuple((one.name, one.metadata) for one in request.protocols),
         session_timeout_ms=request.session_timeout_ms,

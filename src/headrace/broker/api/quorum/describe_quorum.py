@@ -5,9 +5,9 @@ the voters listen (KIP-853). This node is the whole quorum, so it is always caug
 """
 
 from headrace.broker.api.registry import Call, api
-from headrace.controller.topic_names import METADATA_TOPIC
 from headrace.errors import UnknownTopicOrPartition
 from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.metadata_topic import METADATA_TOPIC
 from headrace.protocol.schemas.describe_quorum import (
     DescribeQuorumRequest,
     DescribeQuorumResponse,

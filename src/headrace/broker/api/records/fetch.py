@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from headrace.broker.connection import Connection
     from headrace.broker.node import Broker
     from headrace.broker.partitions import HostedTopic, Partition
-    from headrace.storage.log import Log, LogSlice
+    from headrace.storage.log import Log
+    from headrace.storage.reading import LogSlice
 
 _READ_COMMITTED = 1
 _INLINE_BYTES_MAX = 8 * 1024  # Up to here a read and one send are cheaper than a sendfile.

@@ -6,6 +6,7 @@ Negative timestamps stand for places, each known from some version on: -1 the en
 """
 
 from collections import Counter
+from enum import IntEnum
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.partitions import Partition
@@ -19,20 +20,32 @@ from headrace.protocol.schemas.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from headrace.storage.log import Log
-from headrace.storage.timestamps import TimestampOffset, find_latest, find_timestamp
+from headrace.storage.timestamps import TimestampOffset
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = range(-1, -7, -1)
-_KNOWN_FROM = {
-    LATEST: 1,
-    EARLIEST: 1,
-    MAX_TIMESTAMP: 7,
-    EARLIEST_LOCAL: 8,
-    LATEST_TIERED: 9,
-    EARLIEST_PENDING: 11,
-}
 _CONSUMER = -1
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _NO_TIMESTAMP = -1
+
+
+class _Place(IntEnum):
+    """What a timestamp below zero stands for."""
+
+    LATEST = -1
+    EARLIEST = -2
+    MAX_TIMESTAMP = -3
+    EARLIEST_LOCAL = -4
+    LATEST_TIERED = -5
+    EARLIEST_PENDING = -6
+
+
+_KNOWN_FROM: dict[int, int] = {
+    _Place.LATEST: 1,
+    _Place.EARLIEST: 1,
+    _Place.MAX_TIMESTAMP: 7,
+    _Place.EARLIEST_LOCAL: 8,
+    _Place.LATEST_TIERED: 9,
+    _Place.EARLIEST_PENDING: 11,
+}
 
 
 def _refuse(request: ListOffsetsRequest, error: KafkaError, version: int) -> ListOffsetsResponse:
@@ -107,17 +120,17 @@ def _look_up(
     partition: Partition, log: Log, timestamp: int, end_offset: int
 ) -> TimestampOffset | None:
     match timestamp:
-        case -1:
+        case _Place.LATEST:
             return TimestampOffset(_NO_TIMESTAMP, end_offset, partition.leader_epoch)
-        case -2 | -4:
+        case _Place.EARLIEST | _Place.EARLIEST_LOCAL:
             epoch = _first_epoch(partition, log)
             return TimestampOffset(_NO_TIMESTAMP, log.log_start_offset, epoch)
-        case -3:
-            found = find_latest(log.segments)
-        case -5 | -6:
+        case _Place.MAX_TIMESTAMP:
+            found = log.max_timestamp()
+        case _Place.LATEST_TIERED | _Place.EARLIEST_PENDING:
             return None
         case _:
-            found = find_timestamp(log.segments, log.log_start_offset, timestamp)
+            found = log.offset_for_timestamp(timestamp)
     return found if found is not None and found.offset < end_offset else None
 
 

@@ -41,6 +41,7 @@ from headrace.protocol.schemas.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from tests.faults import failing
 from tests.unit.broker.api.builders import UnitBroker, a_broker, ask
 
 LATEST, EARLIEST, MAX_TIMESTAMP, LOCAL, TIERED, PENDING = range(-1, -7, -1)
@@ -186,6 +187,14 @@ async def test_an_unknown_isolation_level_is_refused(broker: UnitBroker) -> None
 async def test_a_failed_disk_is_told(broker: UnitBroker) -> None:
     broker.partitions.find("r", 0).log = None
     assert await error_of(broker, LATEST) == KafkaStorageError.code
+
+
+async def test_a_disk_that_fails_in_a_search_is_told_and_takes_the_log_offline(
+    broker: UnitBroker,
+) -> None:
+    with failing("pread"):
+        assert await error_of(broker, 1500) == KafkaStorageError.code
+    assert broker.log("r", 0).failure is not None
 
 
 class TestOffsetForLeaderEpoch:

@@ -1,0 +1,97 @@
+"""Group commit: producers that wait together share the fsyncs of a round."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, cast
+
+from headrace.broker.flushing import Flusher
+from headrace.errors import KafkaStorageError
+from headrace.runtime.metrics import Durations
+from headrace.storage.log import Log
+from headrace.testing.clock import SimulatedClock
+
+
+class SlowLog:
+    """A log whose syncs end when the test says so."""
+
+    topic_partition = "orders-0"
+
+    def __init__(self, failure: OSError | None = None) -> None:
+        self.plans: list[SlowLog] = []
+        self.synced = 0
+        self.failure = failure
+
+    def plan_flush(self) -> "SlowLog":
+        self.plans.append(self)
+        return self
+
+    def run(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def flushed(self, plan: "SlowLog", now_ms: int) -> None:
+        self.synced += 1
+
+
+class Threads:
+    """Runs background work only when released."""
+
+    def __init__(self) -> None:
+        self.released = asyncio.Event()
+
+    async def __call__(self, function: Callable[[], Any]) -> Any:
+        await self.released.wait()
+        return function()
+
+
+class Round:
+    """A flusher at work, and what its waiters were told."""
+
+    def __init__(self) -> None:
+        self.threads = Threads()
+        self.failed: list[Log] = []
+        self.told: list[KafkaStorageError | None] = []
+        self.flusher = Flusher(
+            asyncio.get_running_loop(),
+            self.threads,
+            lambda log, error: self.failed.append(log),
+            clock=SimulatedClock(),
+            durations=Durations(),
+        )
+
+    def flush(self, log: SlowLog) -> None:
+        self.flusher.flush([cast(Log, log)], self.told.append)
+
+    async def finish(self) -> None:
+        self.threads.released.set()
+        await self.flusher.stop()
+
+
+def test_whoever_comes_during_a_round_shares_the_next() -> None:
+    async def scenario() -> tuple[Round, SlowLog]:
+        round_, log = Round(), SlowLog()
+        round_.flush(log)
+        await asyncio.sleep(0)
+        for _ in range(10):
+            round_.flush(log)
+        assert round_.told == []
+        await round_.finish()
+        return round_, log
+
+    round_, log = asyncio.run(scenario())
+    assert round_.told == [None] * 11
+    assert len(log.plans) == 2
+    assert log.synced == 2
+
+
+def test_a_disk_that_refuses_is_reported_and_told() -> None:
+    async def scenario() -> tuple[Round, SlowLog]:
+        round_, broken = Round(), SlowLog(OSError(5, "Input/output error"))
+        round_.flush(broken)
+        await round_.finish()
+        return round_, broken
+
+    round_, broken = asyncio.run(scenario())
+    assert round_.failed == [cast(Log, broken)]
+    assert isinstance(round_.told[0], KafkaStorageError)
+    assert broken.synced == 0
