@@ -1,8 +1,8 @@
 """Appending what the broker itself has built: coordinators' batches need no examination.
 
-The quick way of `appending.append_as_leader` for batches that this very process encoded a moment ago,
-plain and without a transaction. What is not in the middle of a segment, or belongs to a producer,
-goes the long way.
+The quick way of `appending.append_as_leader` for batches that this very process encoded a moment
+ago, plain and without a transaction. What is not in the middle of a segment, or belongs to a
+producer, goes the long way.
 """
 
 from headrace.protocol.batches import LOG_OVERHEAD, PLACE
