@@ -16,6 +16,7 @@ SOON = {
     "log.retention.check.interval.ms": "200",
     "log.cleaner.backoff.ms": "200",
     "log.segment.delete.delay.ms": "200",
+    "group.initial.rebalance.delay.ms": "0",
 }
 
 

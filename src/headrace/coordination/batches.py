@@ -64,26 +64,42 @@ def records_in(
 ) -> Iterator[tuple[CoordinatorRecord, RecordFacts]]:
     """The records of a batch as they are replayed; headers of records are passed over."""
     block = block_of(data, position, header)
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    producer_id, producer_epoch = header.producer_id, header.producer_epoch
     position = 0
     try:
         for _ in range(header.count):
-            size, position = read_varint(block, position)
+            size, position = _number(block, position)
             end = position + size
-            timestamp_delta, at = read_varint(block, position + 1, 70)
-            offset_delta, at = read_varint(block, at)
-            key_size, at = read_varint(block, at)
-            key_end = at + max(key_size, 0)
-            value_size, value_at = read_varint(block, key_end)
+            timestamp_delta, at = 0, position + 2
+            if block[position + 1]:
+                timestamp_delta, at = read_varint(block, position + 1, 70)
+            offset_delta, at = _number(block, at)
+            key_size, at = _number(block, at)
+            key_end = at + key_size if key_size > 0 else at
+            value_size, value_at = _number(block, key_end)
             value = None if value_size < 0 else block[value_at : value_at + value_size]
             position = end
             yield (
                 CoordinatorRecord(block[at:key_end], value),
                 RecordFacts(
-                    header.base_offset + offset_delta,
-                    header.base_timestamp + timestamp_delta,
-                    header.producer_id,
-                    header.producer_epoch,
+                    base_offset + offset_delta,
+                    base_timestamp + timestamp_delta,
+                    producer_id,
+                    producer_epoch,
                 ),
             )
     except IndexError:
         raise CorruptMessage("The records of a batch end too early.") from None
+
+
+def _number(block: bytes, position: int) -> tuple[int, int]:
+    """A zigzag varint and the position after it, quick for those of one byte and of two."""
+    number = block[position]
+    if number < 128:
+        return (number >> 1) ^ -(number & 1), position + 1
+    high = block[position + 1]
+    if high < 128:
+        number += (high << 7) - 128
+        return (number >> 1) ^ -(number & 1), position + 2
+    return read_varint(block, position)
