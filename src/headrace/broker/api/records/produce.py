@@ -23,6 +23,7 @@ from headrace.protocol.batches import ATTRIBUTES_POSITION, CODEC_MASK, HEADER_SI
 from headrace.protocol.compression import Codec
 from headrace.protocol.hot_produce import (
     TOPIC_IDS_FROM,
+    ZSTD_FROM,
     Appended,
     ProduceView,
     TopicKey,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from headrace.broker.partitions import HostedTopic
     from headrace.storage.log import Log
 
-_ZSTD_FROM = 7
 _CODEC_POSITION = ATTRIBUTES_POSITION + 1
 
 Done = list[tuple[TopicKey, list[Appended]]]
@@ -181,8 +181,8 @@ def _append(
 ) -> Appended:
     if records is None:
         raise InvalidRecord("a produced partition needs a record batch")
-    if version < _ZSTD_FROM and _is_zstd(records):
-        raise UnsupportedCompressionType(f"zstd needs Produce v{_ZSTD_FROM}; update the client")
+    if version < ZSTD_FROM and _is_zstd(records):
+        raise UnsupportedCompressionType(f"zstd needs Produce v{ZSTD_FROM}; update the client")
     partition = topic.find(index)
     info = partition.append(records, now_ms)
     if partition.waiters:
