@@ -12,7 +12,7 @@ from headrace.broker.delayed import WakeUps
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.flushing import Flusher
-from headrace.broker.hosting import Assignments, Hosting, TopicConfigs
+from headrace.broker.hosting import Assignments, Hosting
 from headrace.broker.maintenance import Maintenance
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.partitions import Partitions
@@ -20,6 +20,7 @@ from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.server import Server, ServerLimits
 from headrace.broker.telemetry import Telemetry
+from headrace.broker.topic_configs import TopicConfigs
 from headrace.controller.controller import Controller
 from headrace.controller.decision import ClusterDefaults
 from headrace.controller.registration import (
@@ -175,6 +176,8 @@ class Broker:
                 previous_broker_epoch=self.directories.previous_broker_epoch,
             ),
         )
+        if not all(directory.was_clean for directory in self.directories.online):
+            _log.info("the last stop was not clean, or this is the first start: checking the logs")
         hosting.take_up(self.image)
         self.directories.set_strays_aside()
         self.controller.on_published(hosting.apply)
@@ -300,6 +303,7 @@ async def _serve(
     await broker.stopping.wait()
     _log.info("stopping")
     await broker.stop()
+    _log.info("stopped")
     return 0 if broker.failure is None else 1
 
 
@@ -315,7 +319,15 @@ def _reachable_host() -> str:
     """The name under which other machines find this one, where no listener says it."""
     import socket
 
-    return socket.getfqdn()
+    name = socket.getfqdn()
+    if not name.startswith("localhost"):
+        return name
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # No packet is sent: it only asks for the way out.
+        except OSError:
+            return name
+        return str(probe.getsockname()[0])
 
 
 def _controller_endpoint(settings: BrokerSettings) -> Endpoint:
