@@ -18,7 +18,7 @@ from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.partitions import Partitions
 from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
-from headrace.broker.server import Server, ServerLimits
+from headrace.broker.server import CannotListen, Server, ServerLimits
 from headrace.broker.telemetry import Telemetry
 from headrace.broker.topic_configs import TopicConfigs
 from headrace.controller.controller import Controller
@@ -176,17 +176,19 @@ class Broker:
                 previous_broker_epoch=self.directories.previous_broker_epoch,
             ),
         )
-        if not all(directory.was_clean for directory in self.directories.online):
-            _log.info("the last stop was not clean, or this is the first start: checking the logs")
+        unclean = [one for one in self.directories.online if one.unclaimed and not one.was_clean]
+        for directory in unclean:
+            count = len(directory.unclaimed)
+            _log.info("%s was not closed cleanly: %d logs are checked", directory.path, count)
         hosting.take_up(self.image)
         self.directories.set_strays_aside()
         self.controller.on_published(hosting.apply)
         self.controller.on_published(lambda delta, image: self._follow_settings())
         self._follow_settings()
         await self.controller.unfence(self.node_id)
+        await self._open_metrics_port()
         self._maintenance = Maintenance(self)
         self._maintenance.start()
-        await self._open_metrics_port()
         self.server.start()
         self.is_ready = True
 
@@ -221,9 +223,14 @@ class Broker:
         self._observability = Observability(
             metrics=signs.families, health=signs.health, ready=signs.readiness
         )
-        host, port = await self._observability.start(
-            settings.headrace_metrics_host, settings.headrace_metrics_port
-        )
+        wanted = settings.headrace_metrics_host, settings.headrace_metrics_port
+        try:
+            host, port = await self._observability.start(*wanted)
+        except OSError as error:
+            raise CannotListen(
+                f"cannot serve metrics on {wanted[0]}:{wanted[1]} ({error.strerror}); "
+                "choose another port with --metrics or headrace.metrics.port"
+            ) from error
         self.metrics_address = f"{host}:{port}"
 
     # --- stop ---------------------------------------------------------------------------------
