@@ -4,7 +4,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet
+# What is there already is enough most of the time; only else is anything downloaded.
+INSTALL = $(PIP) install --no-index --no-build-isolation --editable '$(1)' 2>/dev/null || \
+  $(PIP) install hatchling editables --editable '$(1)'
 JOBS ?= 2
 PYTEST := $(BIN)/python -m pytest
 
@@ -58,10 +61,10 @@ $(VENV)/bin/python:
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Headrace into $(VENV) ..."
-	@PIP_CONSTRAINT=constraints.txt $(PIP) install --editable .
+	@$(call INSTALL,.)
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Headrace and its test tools into $(VENV) ..."
-	@PIP_CONSTRAINT=constraints.txt $(PIP) install --editable '.[dev]'
+	@$(call INSTALL,.[dev])
 	@touch $@ $(VENV)/installed

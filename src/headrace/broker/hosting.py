@@ -17,19 +17,16 @@ from typing import TYPE_CHECKING
 from headrace.errors import KafkaStorageError
 from headrace.metadata.image import ConfigResource, ResourceType
 from headrace.protocol.uuids import ZERO, Uuid
-from headrace.settings.broker import with_dynamic
-from headrace.settings.topic import effective
-from headrace.storage.config import LogConfig
 from headrace.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from headrace.broker.delayed import WakeUps
     from headrace.broker.partitions import Partition, Partitions
     from headrace.broker.produce_shapes import ProduceShapes
+    from headrace.broker.topic_configs import TopicConfigs
     from headrace.metadata.delta import ImageDelta
     from headrace.metadata.image import MetadataImage, TopicImage
     from headrace.runtime.metrics import Metrics
-    from headrace.settings.broker import BrokerSettings
     from headrace.storage.directories import LogDirectories
 
 _log = logging.getLogger(__name__)
@@ -40,33 +37,6 @@ Assignments = dict[tuple[Uuid, int], Uuid]
 """Topic id and partition to the id of the log directory that holds it."""
 
 
-class TopicConfigs:
-    """The effective config of every topic's logs; equal configs are one object."""
-
-    def __init__(self, static: "BrokerSettings", node_id: int) -> None:
-        self._static = static
-        self._node_id = node_id
-        self._made: dict[frozenset[tuple[str, str]], LogConfig] = {}
-        self.settings = static
-
-    def of(self, image: "MetadataImage", topic: str) -> LogConfig:
-        overrides = image.configs_of(ResourceType.TOPIC, topic)
-        key = frozenset(overrides.items())
-        made = self._made.get(key)
-        if made is None:
-            made = self._made[key] = LogConfig(**effective(overrides, self.settings))
-        return made
-
-    def relayer(self, image: "MetadataImage") -> None:
-        """The broker's own configs have changed: every topic's defaults may be others now."""
-        self.settings = with_dynamic(
-            self._static,
-            image.configs_of(ResourceType.BROKER, ""),
-            image.configs_of(ResourceType.BROKER, str(self._node_id)),
-        )
-        self._made.clear()
-
-
 class Hosting:
     """Carries out the images of the metadata on this node's partitions."""
 
@@ -75,7 +45,7 @@ class Hosting:
         node_id: int,
         partitions: "Partitions",
         directories: "LogDirectories",
-        configs: TopicConfigs,
+        configs: "TopicConfigs",
         metrics: "Metrics",
         wake_ups: "WakeUps",
         produce_shapes: "ProduceShapes",
@@ -109,11 +79,16 @@ class Hosting:
         self._produce_shapes.forget()
         for gone in delta.topics_deleted:
             self._drop(gone)
+            _log.info("topic %s is deleted", gone.name)
         self._reconfigure(delta.configs_changed, image)
         for topic_id in (*delta.topics_created, *delta.topics_changed):
             topic = image.topics_by_id.get(topic_id)
             if topic is not None:
                 self._host(topic, image)
+        for topic_id in delta.topics_created:
+            topic = image.topics_by_id.get(topic_id)
+            if topic is not None:
+                _log.info("topic %s has %d partitions", topic.name, len(topic.partitions))
 
     def _host(self, topic: "TopicImage", image: "MetadataImage") -> None:
         hosted = self._partitions.host(topic, self._node_id, self._metrics.topic(topic.name))
@@ -121,7 +96,7 @@ class Hosting:
             if partition is None or partition.log is not None or partition.make_log is not None:
                 continue
             if self._directories.has_files_of(TopicPartition(topic.name, partition.index)):
-                self._attach(partition)
+                self._try_to_attach(partition)
             else:
                 partition.make_log = self._attach
                 self._make_soon(partition)
@@ -135,24 +110,26 @@ class Hosting:
         for _ in range(min(_MADE_PER_TURN, len(self._to_make))):
             partition = self._to_make.popleft()
             if partition.make_log is not None:
-                partition.make_log = None
-                self._attach(partition)
+                self._try_to_attach(partition)
         if self._to_make:
             self._soon(self._make_some)
+
+    def _try_to_attach(self, partition: "Partition") -> None:
+        try:
+            self._attach(partition)
+        except KafkaStorageError as error:
+            _log.error("%s-%d is offline: %s", partition.topic.name, partition.index, error)
 
     def _attach(self, partition: "Partition") -> None:
         name = TopicPartition(partition.topic.name, partition.index)
         config = self._configs.of(self._image, name.topic)
         # Reserved ids say that the metadata leaves the choice to us.
         wanted = partition.image.directory_of(self._node_id) or ZERO
-        try:
-            log = self._directories.log_of(name, partition.topic_id, config, directory_id=wanted)
-        except KafkaStorageError as error:
-            _log.error("%s is offline: %s", name, error)
-            return
+        log = self._directories.log_of(name, partition.topic_id, config, directory_id=wanted)
         # With one replica all that survived is committed; after a crash the checkpoint lags behind.
         log.advance_high_watermark(log.log_end_offset)
         partition.log = log
+        partition.make_log = None
         self._note_directory(partition, wanted, self._directories.directory_of(log).id)
 
     def _note_directory(self, partition: "Partition", named: Uuid, actual: Uuid) -> None:

@@ -15,6 +15,8 @@ from headrace.storage.retention import delete_expired
 
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
+    from headrace.storage.directory import CheckpointPlan
+    from headrace.storage.log import Log
 
 _log = logging.getLogger(__name__)
 
@@ -65,12 +67,20 @@ class Maintenance:
         )
 
     async def checkpoint_high_watermarks(self) -> None:
-        for plan in self._broker.directories.plan_high_watermarks():
-            await self._broker.background(plan.run)
+        await self._write(self._broker.directories.plan_high_watermarks())
 
     async def checkpoint(self) -> None:
-        for plan in self._broker.directories.plan_checkpoints():
-            await self._broker.background(plan.run)
+        await self._write(self._broker.directories.plan_checkpoints())
+
+    async def _write(self, plans: "list[CheckpointPlan]") -> None:
+        """A checkpoint that cannot be written costs a longer recovery, no more."""
+        for plan in plans:
+            try:
+                await self._broker.background(plan.run)
+            except OSError as error:
+                _log.warning(
+                    "the checkpoints of %s are not written: %s", plan.directory.path, error
+                )
 
     def _flush_interval_ms(self) -> int:
         """How often to look; a `flush.ms` shorter than this is of no use."""
@@ -91,11 +101,22 @@ class Maintenance:
         now_ms = self._broker.clock.now_ms()
         for log in list(self._broker.directories):
             if log.failure is None and not self._cleaner.is_cleaning(log):
-                try:
-                    delete_expired(log, now_ms)
-                except KafkaStorageError as error:
-                    _log.error("retention of %s failed: %s", log.topic_partition, error)
+                self._expire(log, now_ms)
                 await asyncio.sleep(0)
+
+    @staticmethod
+    def _expire(log: "Log", now_ms: int) -> None:
+        name = log.topic_partition
+        try:
+            count = delete_expired(log, now_ms)
+        except KafkaStorageError as error:
+            _log.error("retention of %s failed: %s", name, error)
+            return
+        if count:
+            start = log.log_start_offset
+            _log.info(
+                "retention took %d segments of %s, which now starts at %d", count, name, start
+            )
 
     async def compact(self) -> None:
         """Clean until nothing is dirty enough."""

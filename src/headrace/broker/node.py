@@ -13,15 +13,16 @@ from headrace.broker.delayed import WakeUps
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.flushing import Flusher
-from headrace.broker.hosting import Assignments, Hosting, TopicConfigs
+from headrace.broker.hosting import Assignments, Hosting
 from headrace.broker.internal_topics import CONSUMER_OFFSETS
 from headrace.broker.maintenance import Maintenance
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.partitions import Partitions
 from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
-from headrace.broker.server import Server, ServerLimits
+from headrace.broker.server import CannotListen, Server, ServerLimits
 from headrace.broker.telemetry import Telemetry
+from headrace.broker.topic_configs import TopicConfigs
 from headrace.broker.transactions import TransactionCoordinator
 from headrace.controller.controller import Controller
 from headrace.controller.decision import ClusterDefaults
@@ -184,6 +185,10 @@ class Broker:
                 previous_broker_epoch=self.directories.previous_broker_epoch,
             ),
         )
+        unclean = [one for one in self.directories.online if one.unclaimed and not one.was_clean]
+        for directory in unclean:
+            count = len(directory.unclaimed)
+            _log.info("%s was not closed cleanly: %d logs are checked", directory.path, count)
         hosting.take_up(self.image)
         self.directories.set_strays_aside()
         self.controller.on_published(hosting.apply)
@@ -193,9 +198,9 @@ class Broker:
         self.controller.on_published(lambda delta, image: self._follow_settings())
         self._follow_settings()
         await self.controller.unfence(self.node_id)
+        await self._open_metrics_port()
         self._maintenance = Maintenance(self)
         self._maintenance.start()
-        await self._open_metrics_port()
         self.server.start()
         self.is_ready = True
 
@@ -244,9 +249,14 @@ class Broker:
         self._observability = Observability(
             metrics=signs.families, health=signs.health, ready=signs.readiness
         )
-        host, port = await self._observability.start(
-            settings.headrace_metrics_host, settings.headrace_metrics_port
-        )
+        wanted = settings.headrace_metrics_host, settings.headrace_metrics_port
+        try:
+            host, port = await self._observability.start(*wanted)
+        except OSError as error:
+            raise CannotListen(
+                f"cannot serve metrics on {wanted[0]}:{wanted[1]} ({error.strerror}); "
+                "choose another port with --metrics or headrace.metrics.port"
+            ) from error
         self.metrics_address = f"{host}:{port}"
 
     # --- stop ---------------------------------------------------------------------------------
@@ -326,6 +336,7 @@ async def _serve(
     await broker.stopping.wait()
     _log.info("stopping")
     await broker.stop()
+    _log.info("stopped")
     return 0 if broker.failure is None else 1
 
 
@@ -341,7 +352,15 @@ def _reachable_host() -> str:
     """The name under which other machines find this one, where no listener says it."""
     import socket
 
-    return socket.getfqdn()
+    name = socket.getfqdn()
+    if not name.startswith("localhost"):
+        return name
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # No packet is sent: it only asks for the way out.
+        except OSError:
+            return name
+        return str(probe.getsockname()[0])
 
 
 def _controller_endpoint(settings: BrokerSettings) -> Endpoint:

@@ -45,11 +45,11 @@ class Partition:
     def online_log(self) -> "Log":
         """The log, made now if it is wanted earlier than its turn came.
 
-        Raises the error that clients of a failed disk are told.
+        Raises the error that clients of a failed disk are told. A disk that was full may have
+        room again, so a log that could not be made is tried again.
         """
         if self.make_log is not None:
-            make_log, self.make_log = self.make_log, None
-            make_log(self)
+            self.make_log(self)
         if self.log is None:
             raise KafkaStorageError(
                 f"the log directory of {self.topic.name}-{self.index} is offline; "

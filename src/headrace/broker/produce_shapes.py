@@ -14,7 +14,13 @@ forgotten whenever partitions or configs change.
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from headrace.protocol.hot_produce import FLEXIBLE_FROM, TOPIC_IDS_FROM, ProduceView, TopicKey
+from headrace.protocol.hot_produce import (
+    FLEXIBLE_FROM,
+    TOPIC_IDS_FROM,
+    ZSTD_FROM,
+    ProduceView,
+    TopicKey,
+)
 
 if TYPE_CHECKING:
     from headrace.broker.partitions import Partition
@@ -24,7 +30,6 @@ PREFIX_START = 8
 
 _SHAPES_MAX = 4096
 _NEVER = (1 << 63) - 1
-_ZSTD_FROM = 7  # Before, a batch's codec must be looked at.
 
 _SIZE = Struct(">i")
 # Partition, error, base offset, append time, log start, record errors, message, throttle time.
@@ -145,7 +150,7 @@ class ProduceShapes:
 def _is_usual(request: ProduceView, version: int, partition: "Partition") -> bool:
     log = partition.log
     return (
-        version >= _ZSTD_FROM
+        version >= ZSTD_FROM  # Before, each batch's codec must be looked at.
         and len(request.topics) == 1
         and len(request.topics[0][1]) == 1
         and len(request.topics[0][0]) < 0x7F

@@ -16,6 +16,7 @@ from headrace.cli.options import (
     client_properties,
     command_config_option,
     moment,
+    partitions_option,
     property_option,
 )
 from headrace.cli.output import warn
@@ -82,14 +83,7 @@ def start_offset(text: str) -> Start:
     metavar="SECONDS",
     help="Stop when nothing came for this long.",
 )
-@click.option(
-    "--partition",
-    "-p",
-    "partitions",
-    type=click.IntRange(min=0),
-    multiple=True,
-    help="Read only this partition; may be repeated.",
-)
+@partitions_option("Read only this partition; may be repeated.")
 @click.option(
     "--format",
     "-f",

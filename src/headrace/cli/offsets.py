@@ -5,7 +5,13 @@ from typing import Any
 import click
 import msgspec
 
-from headrace.cli.options import admin, cluster_options, json_option, moment
+from headrace.cli.options import (
+    admin,
+    cluster_options,
+    json_option,
+    moment,
+    partitions_option,
+)
 from headrace.cli.output import print_json, print_table, time_text
 from headrace.client.admin import Admin
 from headrace.client.descriptions import PartitionOffset
@@ -23,14 +29,7 @@ class PartitionRange(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("offsets", short_help="Show where each partition starts and ends.")
 @click.argument("topic")
-@click.option(
-    "--partition",
-    "-p",
-    "partitions",
-    type=click.IntRange(min=0),
-    multiple=True,
-    help="Only this partition; may be repeated.",
-)
+@partitions_option("Only this partition; may be repeated.")
 @click.option(
     "--time", "-t", "timestamp", type=moment, metavar="TIME", help="The first record at this time."
 )

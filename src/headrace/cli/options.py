@@ -98,6 +98,18 @@ def json_option(command: _Command) -> _Command:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")(command)
 
 
+def partitions_option(help: str) -> Callable[[_Command], _Command]:
+    """`--partition`: some partitions of the topic."""
+    return click.option(
+        "--partition",
+        "-p",
+        "partitions",
+        type=click.IntRange(min=0),
+        multiple=True,
+        help=help,
+    )
+
+
 def property_option(command: _Command) -> _Command:
     """`-X name=value`: anything else that librdkafka can be told."""
     return click.option(

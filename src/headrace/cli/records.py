@@ -6,7 +6,13 @@ import click
 import msgspec
 
 from headrace.cli.batch_text import BatchEntry, describe_batch
-from headrace.cli.options import admin, cluster_options, confirm, json_option
+from headrace.cli.options import (
+    admin,
+    cluster_options,
+    confirm,
+    json_option,
+    partitions_option,
+)
 from headrace.cli.output import print_json, print_line, print_table, time_text
 from headrace.client.partitions import HIGH_WATERMARK
 from headrace.errors import HeadraceError
@@ -57,14 +63,7 @@ def show(topic: str, partition: int, offset: int, as_json: bool, **cluster: Any)
     metavar="OFFSET",
     help="Delete records below this offset; `latest` deletes all that are there now.",
 )
-@click.option(
-    "--partition",
-    "-p",
-    "partitions",
-    type=click.IntRange(min=0),
-    multiple=True,
-    help="In this partition; may be repeated.",
-)
+@partitions_option("In this partition; may be repeated.")
 @click.option("--all-partitions", is_flag=True, help="In every partition.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @cluster_options
@@ -99,14 +98,7 @@ def delete(
 
 @command.command("producers")
 @click.argument("topic")
-@click.option(
-    "--partition",
-    "-p",
-    "partitions",
-    type=click.IntRange(min=0),
-    multiple=True,
-    help="Only this partition; may be repeated.",
-)
+@partitions_option("Only this partition; may be repeated.")
 @cluster_options
 @json_option
 def producers(topic: str, partitions: tuple[int, ...], as_json: bool, **cluster: Any) -> None:

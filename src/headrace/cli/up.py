@@ -77,7 +77,9 @@ def properties_of(options: argparse.Namespace) -> dict[str, str]:
         properties.pop("log.dir", None)
         properties["log.dirs"] = options.data
     if options.listen is not None:
-        properties["listeners"] = f"PLAINTEXT://{options.listen}"
+        # An empty host stands for every interface, and the node finds out what to tell clients.
+        every_interface = options.listen.removeprefix("0.0.0.0").removeprefix("[::]")
+        properties["listeners"] = f"PLAINTEXT://{every_interface}"
         properties.pop("advertised.listeners", None)
     if options.metrics is not None:
         properties["headrace.metrics.port"] = str(options.metrics)
@@ -111,7 +113,7 @@ def _warn_of_open_listeners(settings: BrokerSettings) -> None:
 def _announce(broker: "Broker") -> None:
     """The first thing that a new user reads; other programs wait for its first line."""
     first = broker.endpoints[0]
-    address = f"{first.host}:{first.port}"
+    address = f"[{first.host}]:{first.port}" if ":" in first.host else f"{first.host}:{first.port}"
     print(f"Headrace is ready on {address}")
     print(f"  data      {', '.join(broker.settings.directories)}")
     if broker.metrics_address:
@@ -124,5 +126,9 @@ def _announce(broker: "Broker") -> None:
 
 def _program() -> str:
     """How to call this program again from where the user is."""
+    from shutil import which
+
     called = sys.argv[0]
-    return os.path.relpath(called) if os.path.basename(called) == "headrace" else "headrace"
+    if os.path.basename(called) != "headrace" or which("headrace") == os.path.abspath(called):
+        return "headrace"
+    return os.path.relpath(called)

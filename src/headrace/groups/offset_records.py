@@ -12,7 +12,7 @@ import msgspec
 
 from headrace.protocol.codec import DecodeError, decode
 from headrace.protocol.coordinator_records import CoordinatorRecord, encode_value
-from headrace.protocol.primitives import varint
+from headrace.protocol.primitives import uvarint
 from headrace.protocol.schemas.records.groups import OffsetCommitValue
 from headrace.protocol.uuids import ZERO, Uuid
 
@@ -113,7 +113,7 @@ def _encode_value(committed: CommittedOffset) -> bytes:
     return b"".join(
         (
             _HEAD.pack(_HAND_VERSION, committed.offset, committed.leader_epoch),
-            varint(len(text) + 1) if text else b"\x01",
+            uvarint(len(text) + 1) if text else b"\x01",
             text,
             _TIME.pack(committed.commit_ms),
             b"\x00" if topic_id == ZERO else b"\x01\x00\x10" + topic_id,

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from struct import Struct
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from headrace.protocol.primitives import append_uvarint
+
 FLEXIBLE_FROM = 12
 TOPIC_IDS_FROM = 13
 
@@ -59,7 +61,7 @@ def write_fetch(
     out += _FRAME.pack(0, correlation_id)
     if version >= FLEXIBLE_FROM:
         out += _TOP_V12.pack(0, 0, error_code, session_id)
-        _write_uvarint(out, len(topics) + 1)
+        append_uvarint(out, len(topics) + 1)
     elif version >= 7:
         out += _TOP_V7.pack(0, error_code, session_id, len(topics))
     else:
@@ -82,9 +84,9 @@ class _Writer(Generic[Slice]):
         out = self.out
         if self.version >= FLEXIBLE_FROM:
             if self.version < TOPIC_IDS_FROM:
-                _write_uvarint(out, len(key) + 1)
+                append_uvarint(out, len(key) + 1)
             out += key
-            _write_uvarint(out, len(partitions) + 1)
+            append_uvarint(out, len(partitions) + 1)
             for partition in partitions:
                 self._partition_flexible(partition)
             self.out += b"\0"
@@ -120,7 +122,7 @@ class _Writer(Generic[Slice]):
         out = self.out
         index, error, high_watermark, last_stable, log_start, records, aborted = partition
         out += _PARTITION_V5.pack(index, error, high_watermark, last_stable, log_start)
-        _write_uvarint(out, 0 if aborted is None else len(aborted) + 1)
+        append_uvarint(out, 0 if aborted is None else len(aborted) + 1)
         for producer_id, first_offset in aborted or ():
             out += _ABORTED.pack(producer_id, first_offset)
             out += b"\0"
@@ -128,11 +130,11 @@ class _Writer(Generic[Slice]):
         if records is None:
             out += b"\1\0"
         elif isinstance(records, bytes):
-            _write_uvarint(out, len(records) + 1)
+            append_uvarint(out, len(records) + 1)
             out += records
             out += b"\0"
         else:
-            _write_uvarint(out, records.size + 1)
+            append_uvarint(out, records.size + 1)
             self._slice(records)
             self.out += b"\0"
 
@@ -152,10 +154,3 @@ class _Writer(Generic[Slice]):
         own_bytes = sum(len(part) for part in self.parts if isinstance(part, bytearray))
         _I32.pack_into(first, 0, own_bytes + self.slice_bytes - 4)
         return [part for part in self.parts if not isinstance(part, bytearray) or part]
-
-
-def _write_uvarint(out: bytearray, value: int) -> None:
-    while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
-        value >>= 7
-    out.append(value)

@@ -11,6 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from headrace.protocol.codec import DecodeError
+from headrace.protocol.primitives import append_uvarint
 
 _I16 = Struct(">h")
 _I32 = Struct(">i")
@@ -23,6 +24,7 @@ _DONE_V8 = Struct(">ihqqqih")  # And no record errors, no message.
 _DONE_V9 = Struct(">ihqqqBBB")  # The same in compact form, without tagged fields.
 _FRAME = Struct(">ii")
 
+ZSTD_FROM = 7
 FLEXIBLE_FROM = 9
 TOPIC_IDS_FROM = 13
 
@@ -160,12 +162,12 @@ def _write_flexible(
     out: bytearray, version: int, topics: list[tuple[TopicKey, list[Appended]]]
 ) -> None:
     out += b"\0"
-    _write_uvarint(out, len(topics) + 1)
+    append_uvarint(out, len(topics) + 1)
     for key, done in topics:
         if version < TOPIC_IDS_FROM:
-            _write_uvarint(out, len(key) + 1)
+            append_uvarint(out, len(key) + 1)
         out += key
-        _write_uvarint(out, len(done) + 1)
+        append_uvarint(out, len(done) + 1)
         for index, base_offset, append_time, log_start in done:
             out += _DONE_V9.pack(index, 0, base_offset, append_time, log_start, 1, 0, 0)
         out += b"\0"
@@ -201,10 +203,3 @@ def skip_tags(frame: memoryview, position: int) -> int:
         size, position = _uvarint(frame, position)
         position += size
     return position
-
-
-def _write_uvarint(out: bytearray, value: int) -> None:
-    while value > 0x7F:
-        out.append((value & 0x7F) | 0x80)
-        value >>= 7
-    out.append(value)

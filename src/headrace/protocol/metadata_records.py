@@ -2,7 +2,7 @@
 
 from headrace.protocol.codec import DecodeError, decode, encode_into
 from headrace.protocol.message import Message
-from headrace.protocol.primitives import read_varint, varint
+from headrace.protocol.primitives import read_uvarint, uvarint
 from headrace.protocol.schemas.records import metadata
 
 FRAME_VERSION = 1
@@ -17,7 +17,7 @@ _BY_KEY: dict[int, type[Message]] = {
 def encode_metadata_record(message: Message, version: int) -> bytes:
     """A record's value: frame version, record type, its version, the record."""
     out = bytearray((FRAME_VERSION,))
-    out += varint(message.API_KEY) + varint(version)
+    out += uvarint(message.API_KEY) + uvarint(version)
     encode_into(message, version, out)
     return bytes(out)
 
@@ -30,9 +30,9 @@ def decode_metadata_record(data: bytes | bytearray | memoryview) -> tuple[Messag
     """
     view = memoryview(data)
     try:
-        frame_version, position = read_varint(view, 0)
-        key, position = read_varint(view, position)
-        version, position = read_varint(view, position)
+        frame_version, position = read_uvarint(view, 0)
+        key, position = read_uvarint(view, position)
+        version, position = read_uvarint(view, position)
     except IndexError as error:
         raise DecodeError("a metadata record ends within its frame") from error
     if frame_version != FRAME_VERSION:

@@ -32,28 +32,33 @@ def long_length(data: memoryview, position: int, first: int) -> tuple[int, int]:
     raise DecodeError("a varint is longer than five bytes")
 
 
-def read_varint(data: memoryview, position: int) -> tuple[int, int]:
+def read_uvarint(data: memoryview, position: int) -> tuple[int, int]:
     """An unsigned varint: the value, and where it ends."""
     first = data[position]
     return (first, position + 1) if first < 0x80 else long_length(data, position + 1, first)
 
 
-def varint(value: int) -> bytes:
+def uvarint(value: int) -> bytes:
     """The bytes of an unsigned varint."""
     if 0x7F < value < 0x4000:
         return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
+    append_uvarint(out, value)
+    return bytes(out)
+
+
+def append_uvarint(out: bytearray, value: int) -> None:
+    """Write an unsigned varint where the bytes are made by hand."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     out.append(value)
-    return bytes(out)
 
 
 def read_tag(data: memoryview, position: int) -> tuple[int, int, int]:
     """The head of a tagged field: its tag, where its content starts, and where it ends."""
-    tag, position = read_varint(data, position)
-    size, position = read_varint(data, position)
+    tag, position = read_uvarint(data, position)
+    size, position = read_uvarint(data, position)
     if position + size > len(data):
         raise DecodeError(f"tagged field {tag}: {size} bytes are announced and not there")
     return tag, position, position + size

@@ -15,7 +15,7 @@ import msgspec
 from headrace.errors import UnsupportedVersion
 from headrace.protocol.fields import FIXED_CODES, NO_VERSIONS, AnyStructure, Field, fields_of
 from headrace.protocol.message import Message
-from headrace.protocol.primitives import STRING_SIZE_MAX, varint
+from headrace.protocol.primitives import STRING_SIZE_MAX, uvarint
 from headrace.protocol.source import Source, struct_for
 
 Writer = Callable[[Message, bytearray], None]
@@ -48,7 +48,7 @@ class _Compiler:
     def __init__(self, version: int, *, flexible: bool) -> None:
         self.version = version
         self.flexible = flexible
-        names = {"varint": varint, "long_string": _long_string, "refuse_fields": _refuse_fields}
+        names = {"uvarint": uvarint, "long_string": _long_string, "refuse_fields": _refuse_fields}
         self.source = Source("write(message, out)", names)
         self.out = "out"
         self.run: list[_Value | _Numbers] = []
@@ -182,7 +182,7 @@ class _Compiler:
         with self.source.block("else:"):
             self.run = waiting
             self.flush()
-            function = "long_string" if is_string else "varint"
+            function = "long_string" if is_string else "uvarint"
             self.source.add(f"{self.out} += {function}({length})")
 
     def flush(self) -> None:
@@ -237,10 +237,10 @@ class _Compiler:
                 self.field(field, expression)
                 self.flush()
                 self.source.add(f"{count} += 1")
-                self.source.add(f"{section} += varint({field.tag}) + varint(len({self.out}))")
+                self.source.add(f"{section} += uvarint({field.tag}) + uvarint(len({self.out}))")
                 self.source.add(f"{section} += {self.out}")
         self.out = out
-        self.source.add(f"{out} += varint({count})")
+        self.source.add(f"{out} += uvarint({count})")
         self.source.add(f"{out} += {section}")
 
 
@@ -284,7 +284,7 @@ class _Packers(dict[tuple[int, ...], Callable[..., bytes]]):
                 length = next(left)
                 assert isinstance(length, int)
                 numbers = list(islice(left, self.count(length)))
-                out += varint(length) + pack(">" + code * len(numbers), *numbers)
+                out += uvarint(length) + pack(">" + code * len(numbers), *numbers)
             else:
                 out += pack(">" + code, *(() if code == "x" else (next(left),)))
         return bytes(out)
@@ -301,7 +301,7 @@ class _Packers(dict[tuple[int, ...], Callable[..., bytes]]):
 def _long_string(length: int) -> bytes:
     if length - 1 > STRING_SIZE_MAX:
         raise ValueError(f"a string of {length - 1} bytes; Kafka takes {STRING_SIZE_MAX}")
-    return varint(length)
+    return uvarint(length)
 
 
 def _refuse_fields(structure: object, version: int, expected: dict[str, object]) -> NoReturn:

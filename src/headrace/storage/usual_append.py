@@ -37,7 +37,7 @@ def append_usual(log: Log, records: memoryview, leader_epoch: int, now_ms: int) 
     (
         claimed_offset,
         length,
-        _,
+        claimed_epoch,
         magic,
         crc,
         attributes,
@@ -77,6 +77,8 @@ def append_usual(log: Log, records: memoryview, leader_epoch: int, now_ms: int) 
     try:
         segment.write(records)
     except OSError as error:
+        # As it came: whoever tries again, or tells the client, must find the client's batch.
+        _patch(records, 0, claimed_offset, length, claimed_epoch)
         raise log.storage_error(error) from error
     segment.note_batch(position, size, last_offset, max_timestamp)
     log.log_end_offset = last_offset + 1

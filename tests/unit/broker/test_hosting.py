@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from headrace.broker.delayed import Delayed
-from headrace.broker.hosting import Assignments, Hosting, TopicConfigs
+from headrace.broker.hosting import Assignments, Hosting
 from headrace.broker.partitions import Partitions
 from headrace.broker.produce_shapes import ProduceShapes
+from headrace.broker.topic_configs import TopicConfigs
 from headrace.errors import KafkaStorageError
 from headrace.metadata.delta import ImageDelta
 from headrace.metadata.image import UNASSIGNED_DIRECTORY, ResourceType

@@ -95,7 +95,21 @@ def test_a_log_is_made_when_it_is_first_wanted() -> None:
     partition = hosting(topic(image())).find("orders", 0)
     made: list[Partition] = []
     partition.make_log = made.append
-    for _ in range(2):
-        with pytest.raises(KafkaStorageError):
-            partition.online_log()
+    with pytest.raises(KafkaStorageError):
+        partition.online_log()
     assert made == [partition]
+
+
+def test_a_log_that_could_not_be_made_is_tried_again() -> None:
+    partition = hosting(topic(image())).find("orders", 0)
+    attempts: list[Partition] = []
+
+    def make(wanted: Partition) -> None:
+        attempts.append(wanted)
+        raise KafkaStorageError("no space left on device")
+
+    partition.make_log = make
+    for _ in range(2):
+        with pytest.raises(KafkaStorageError, match="no space"):
+            partition.online_log()
+    assert len(attempts) == 2

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headrace.errors import KafkaStorageError
 from headrace.protocol.batches import HEADER, Record, build_batch, seal
 from headrace.protocol.compression import Codec
 from headrace.storage.appending import append_as_leader
@@ -12,6 +13,7 @@ from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.topic_partition import TopicPartition
 from headrace.storage.usual_append import NOT_USUAL, append_usual
+from tests.faults import failing_writes
 
 NOW_MS = 1_700_000_000_000
 EPOCH = 3
@@ -116,3 +118,12 @@ def test_the_first_batch_a_full_segment_and_a_new_epoch_take_the_long_way(tmp_pa
     assert append_usual(led, batch(1), EPOCH + 1, NOW_MS) == NOT_USUAL
     stale = log_at_work(tmp_path / "stale", segment_ms=1000)
     assert append_usual(stale, batch(1, at_ms=NOW_MS + 2000), EPOCH, NOW_MS) == NOT_USUAL
+
+
+def test_a_full_disk_leaves_log_and_batch_as_they_were(tmp_path: Path) -> None:
+    log, refused = log_at_work(tmp_path / "log"), batch(2)
+    before = bytes(refused)
+    with failing_writes(), pytest.raises(KafkaStorageError):
+        append_usual(log, refused, EPOCH, NOW_MS)
+    assert (bytes(refused), log.log_end_offset) == (before, 1)
+    assert append_usual(log, refused, EPOCH, NOW_MS) == 1

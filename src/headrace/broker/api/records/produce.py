@@ -26,6 +26,7 @@ from headrace.protocol.batches import ATTRIBUTES_POSITION, CODEC_MASK, HEADER_SI
 from headrace.protocol.compression import Codec
 from headrace.protocol.hot_produce import (
     TOPIC_IDS_FROM,
+    ZSTD_FROM,
     Appended,
     ProduceView,
     TopicKey,
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from headrace.broker.connection import Connection
     from headrace.broker.node import Broker
     from headrace.broker.partitions import HostedTopic
+    from headrace.protocol.schemas.produce import PartitionProduceResponse
     from headrace.storage.log import Log
 
-_ZSTD_FROM = 7
 _CODEC_POSITION = ATTRIBUTES_POSITION + 1
 
 Done = list[tuple[TopicKey, list[Appended]]]
@@ -254,8 +255,8 @@ def _append(
 ) -> Appended:
     if records is None:
         raise InvalidRecord("a produced partition needs a record batch")
-    if version < _ZSTD_FROM and _is_zstd(records):
-        raise UnsupportedCompressionType(f"zstd needs Produce v{_ZSTD_FROM}; update the client")
+    if version < ZSTD_FROM and _is_zstd(records):
+        raise UnsupportedCompressionType(f"zstd needs Produce v{ZSTD_FROM}; update the client")
     partition = topic.find(index)
     info = partition.append(records, now_ms, transaction_version)
     if partition.waiters:
@@ -315,13 +316,9 @@ def _pass_silently(connection: "Connection", failures: Failures) -> None:
 def _with_failures(
     request: ProduceView, version: int, correlation_id: int, done: Done, failures: Failures
 ) -> bytes:
+    """The rare answer in which something went wrong, by the compiled codec."""
     from headrace.protocol.framing import encode_response
-    from headrace.protocol.schemas.produce import (
-        BatchIndexAndErrorMessage,
-        PartitionProduceResponse,
-        ProduceResponse,
-        TopicProduceResponse,
-    )
+    from headrace.protocol.schemas.produce import ProduceResponse, TopicProduceResponse
 
     responses = []
     for (key, record_sets), (_, appended) in zip(request.topics, done, strict=True):
@@ -333,31 +330,39 @@ def _with_failures(
             topic.name = key.decode(errors="replace")
         for index, _ in record_sets:
             error = failures.get((key, index))
-            if error is None:
-                item = went_well[index]
-                partition = PartitionProduceResponse(
-                    index=index,
-                    base_offset=item.base_offset,
-                    log_append_time_ms=item.log_append_time_ms,
-                    log_start_offset=item.log_start_offset,
-                )
-            else:
-                partition = PartitionProduceResponse(
-                    index=index,
-                    error_code=error.code,
-                    base_offset=-1,
-                    log_append_time_ms=-1,
-                    log_start_offset=-1,
-                    record_errors=[
-                        BatchIndexAndErrorMessage(
-                            batch_index=place, batch_index_error_message=message
-                        )
-                        for place, message in getattr(error, "record_errors", ())
-                    ],
-                    error_message=str(error) or None,
-                )
-            topic.partition_responses.append(partition)
+            topic.partition_responses.append(
+                _succeeded(went_well[index]) if error is None else _failed(index, error)
+            )
         responses.append(topic)
     return encode_response(
         correlation_id, ApiKey.PRODUCE, version, ProduceResponse(responses=responses)
+    )
+
+
+def _succeeded(appended: Appended) -> "PartitionProduceResponse":
+    from headrace.protocol.schemas.produce import PartitionProduceResponse
+
+    return PartitionProduceResponse(
+        index=appended.partition,
+        base_offset=appended.base_offset,
+        log_append_time_ms=appended.log_append_time_ms,
+        log_start_offset=appended.log_start_offset,
+    )
+
+
+def _failed(index: int, error: KafkaError) -> "PartitionProduceResponse":
+    from headrace.protocol.schemas.produce import (
+        BatchIndexAndErrorMessage,
+        PartitionProduceResponse,
+    )
+
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=message)
+            for place, message in getattr(error, "record_errors", ())
+        ],
+        error_message=str(error) or None,
     )
