@@ -21,7 +21,12 @@ def node(tmp_path_factory: pytest.TempPathFactory, flavour: Any) -> Any:
     own = Node(
         flavour,
         tmp_path_factory.mktemp("consumers"),
-        {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "500"},
+        {
+            "group.initial.rebalance.delay.ms": "0",
+            "group.min.session.timeout.ms": "500",
+            "group.consumer.heartbeat.interval.ms": "300",
+            "group.consumer.min.heartbeat.interval.ms": "100",
+        },
     )
     own.start()
     yield own
@@ -411,7 +416,7 @@ def test_consume_process_produce_in_one_transaction(node: Node) -> None:
     settings = properties(node, enable_auto_commit=False, max_poll_records=5)
     failures = [ZeroDivisionError]
     producing = {"bootstrap.servers": node.address, "transactional.id": source, "log_level": 0}
-    with headrace.Consumer(settings) as consumer, headrace.Producer(producing) as sender:
+    with headrace.Producer(producing) as sender, headrace.Consumer(settings) as consumer:
         consumer.subscribe(source)
         while not (ends := consumer.committed([TopicPartition(source, 0, 10)])) or (
             ends[0].offset < 10

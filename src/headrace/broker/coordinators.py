@@ -56,7 +56,7 @@ class Timers:
     """The one heap of timers of all shards, behind one timer of the event loop."""
 
     def __init__(self, broker: "Broker") -> None:
-        self._loop = broker.loop
+        self._broker = broker
         self._now_ms = broker.clock.monotonic_ms
         self._queue: TimerQueue[tuple[Shard[Any], TimerKey]] = TimerQueue()
         self._armed: asyncio.TimerHandle | None = None
@@ -76,7 +76,7 @@ class Timers:
             self._armed.cancel()
         self._armed_ms = at_ms
         delay_s = max(at_ms - self._now_ms(), 0) / 1000
-        self._armed = self._loop.call_later(delay_s, self._run)
+        self._armed = self._broker.loop.call_later(delay_s, self._run)
 
     def _run(self) -> None:
         self._armed = None

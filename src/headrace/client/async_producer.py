@@ -119,6 +119,10 @@ class AsyncProducer:
         self._tell()
         self._producer.raise_unseen()
 
+    async def init_transactions(self) -> None:
+        """Take over the transactional id, and end what its last owner left open."""
+        await self._thread.run(self._producer.init_transactions)
+
     @asynccontextmanager
     async def transaction(self, consumer: AsyncConsumer | None = None) -> AsyncIterator[Self]:
         """What is sent inside appears as a whole when the block ends, or never if it raises."""
@@ -157,6 +161,8 @@ class AsyncProducer:
             self._thread.close()
 
     async def __aenter__(self) -> Self:
+        if self._producer.is_transactional:
+            await self.init_transactions()
         return self
 
     async def __aexit__(

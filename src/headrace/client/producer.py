@@ -58,6 +58,7 @@ class Producer:
     ) -> None:
         given, own = split(properties)
         self.max_block_s = own.max_block_s
+        self.is_transactional = bool(given.get("transactional.id"))
         if given.get("delivery.report.only.error"):
             raise InvalidProperty("delivery.report.only.error would leave deliveries without word")
         name, self._partitioner = chosen(partitioner or given.pop("partitioner", None))
@@ -143,6 +144,14 @@ class Producer:
                 failure.add_note(f"and {len(failed) - 1} more records are not delivered")
             raise failure
 
+    def init_transactions(self) -> None:
+        """Take over the transactional id, and end what its last owner left open.
+
+        A `with` on the producer does it, and so does the first transaction at the latest. Before
+        that a consumer of the chain may wait for offsets that the open transaction holds.
+        """
+        self.transactions.initialize()
+
     @contextmanager
     def transaction(self, consumer: Consumer | None = None) -> Iterator[Self]:
         """What is sent inside appears as a whole when the block ends, or never if it raises.
@@ -191,6 +200,8 @@ class Producer:
             self._producer.close()
 
     def __enter__(self) -> Self:
+        if self.is_transactional:
+            self.init_transactions()
         return self
 
     def __exit__(

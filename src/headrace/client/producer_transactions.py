@@ -44,11 +44,14 @@ class Transactions:
         self._is_initialized = False
         self._is_over = False
 
-    def begin(self) -> None:
-        """Start one; the first time, end what an earlier owner of the transactional id left."""
+    def initialize(self) -> None:
+        """Take over the transactional id, and end what its last owner left open."""
         if not self._is_initialized:
             self._attempt(self._producer.init_transactions, "init_transactions")
             self._is_initialized = True
+
+    def begin(self) -> None:
+        self.initialize()
         self._attempt(lambda _left_s: self._producer.begin_transaction(), "begin_transaction")
 
     def send_offsets(self, consumer: OffsetsSource) -> None:

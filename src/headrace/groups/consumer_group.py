@@ -25,14 +25,11 @@ from headrace.groups.consumer_members import (
 )
 from headrace.groups.consumer_offsets import check_commit, check_fetch
 from headrace.groups.consumer_records import no_group
-from headrace.groups.group import GroupType
+from headrace.groups.group import FIRST_EPOCH, GroupType
 from headrace.protocol.coordinator_records import CoordinatorRecord
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records import groups as schemas
 from headrace.protocol.uuids import Uuid
-
-FIRST_EPOCH = 1
-"""The epoch of a group before its first member has joined."""
 
 NO_ASSIGNMENT: Assignment = {}
 
@@ -88,7 +85,7 @@ class ConsumerGroup:
         self.settings = settings
         self.epoch = FIRST_EPOCH
         self.metadata_hash = 0
-        self.assignment_epoch = 0
+        self.assignment_epoch = FIRST_EPOCH
         self.assignment_timestamp_ms = 0
         self.members: dict[str, Member] = {}
         self.target: dict[str, Assignment] = {}

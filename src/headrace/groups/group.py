@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from headrace.groups.shard import GroupShard
 
 
+FIRST_EPOCH = 1
+"""The epochs of a group before its first member has joined: 0 is for members that join."""
+
+
 class GroupType(StrEnum):
     """The kinds of groups, as ListGroups names them."""
 

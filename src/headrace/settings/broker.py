@@ -114,7 +114,6 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     group_min_session_timeout_ms: int = 6000
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = INT_MAX
-    group_coordinator_rebalance_protocols: tuple[str, ...] = ("classic", "consumer", "streams")
     offset_metadata_max_bytes: int = 4096
     offsets_retention_minutes: int = 7 * 24 * 60
     offsets_retention_check_interval_ms: int = 600_000

@@ -10,7 +10,6 @@ from headrace.settings.definitions import (
     Value,
     at_least,
     between,
-    each_of,
 )
 
 _BOOLEAN, _STRING, _INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
@@ -38,9 +37,6 @@ GROUPS: tuple[_Row, ...] = (
      "The longest session timeout that a member of a classic group may ask for."),
     ("group.max.size", _INT, _FIXED, at_least(1),
      "How many members a classic group may have."),
-    ("group.coordinator.rebalance.protocols", _LIST, _FIXED,
-     each_of("consumer", "classic", "share", "streams"),
-     "The kinds of groups that are coordinated here."),
     ("offset.metadata.max.bytes", _INT, _FIXED, None,
      "The longest text that a member may leave beside a committed offset."),
     ("offsets.retention.minutes", _INT, _FIXED, at_least(1),

@@ -22,7 +22,8 @@ delegation.token.expiry.time.ms delegation.token.max.lifetime.ms delegation.toke
 delete.records.purgatory.purge.interval.requests early.start.listeners
 fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
 group.coordinator.append.linger.ms group.coordinator.background.threads
-group.coordinator.cached.buffer.max.bytes group.coordinator.threads
+group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols
+group.coordinator.threads
 group.share.persister.class.name initial.broker.registration.timeout.ms
 internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
 internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs
@@ -117,6 +118,7 @@ _REASONS = (
     ("principal.", "authentication is not supported yet"),
     ("delegation.token.", "authentication is not supported yet"),
     ("group.coordinator.", "coordinators share the one event loop and write at once"),
+    ("group.coordinator.rebalance.", "all kinds of groups that the features allow are served"),
     ("group.share.persister.", "share states are kept in their own topic"),
     ("offsets.commit.timeout.", "a commit is answered when it is written"),
     ("offsets.load.", "the buffer for loading has a fixed size"),

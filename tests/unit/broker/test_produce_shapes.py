@@ -109,9 +109,13 @@ def test_topics_that_sync_each_batch_take_the_long_way() -> None:
     assert not shapes.known
 
 
-def test_transactions_take_the_long_way() -> None:
-    shapes, frame = ProduceShapes(), frame_of(7, 100, transactional_id="t")
-    assert learned(shapes, frame, 7) == 0
+@pytest.mark.parametrize("name", [None, "t"])
+def test_a_shape_knows_whether_its_records_are_of_a_transaction(name: str | None) -> None:
+    """The first batch in a partition takes the long way: the log refuses it in the short one."""
+    shapes, frame = ProduceShapes(), frame_of(7, 100, transactional_id=name)
+    shape = recognised(shapes, frame, 7, learned(shapes, frame, 7))
+    assert shape is not None
+    assert shape.is_transactional == (name is not None)
 
 
 def test_nothing_is_known_once_forgotten() -> None:

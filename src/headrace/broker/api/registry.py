@@ -213,6 +213,16 @@ APIS: dict[int, Entry] = _table(
         "groups.consumer_group_describe:consumer_group_describe",
     ),
     Entry(
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        range(1),
+        "groups.streams_group_heartbeat:streams_group_heartbeat",
+    ),
+    Entry(
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+        range(1),
+        "groups.streams_group_describe:streams_group_describe",
+    ),
+    Entry(
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
         range(1),
         "telemetry.get_telemetry_subscriptions:get_telemetry_subscriptions",

@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from headrace.broker.api.registry import APIS, Call
+from headrace.broker.coordinators import Coordinator, Timers
+from headrace.broker.delayed import WakeUps
+from headrace.broker.internal_topics import CONSUMER_OFFSETS
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.partitions import Partitions
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.telemetry import Telemetry
 from headrace.controller.decision import ClusterDefaults, Decide
+from headrace.groups.shard import GroupShard
 from headrace.metadata.delta import ImageDelta
 from headrace.metadata.features import DEFAULT_LEVELS, SUPPORTED
 from headrace.metadata.image import (
@@ -62,6 +66,9 @@ class HandClock:
         self.time_ms = now_ms
 
     def now_ms(self) -> int:
+        return self.time_ms
+
+    def monotonic_ms(self) -> int:
         return self.time_ms
 
 
@@ -118,6 +125,23 @@ class UnitBroker:
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(cast(Any, self))
         self.directories = LogDirectories.open([str(directory)], {str(directory): DIRECTORY_ID})
+        self.timers = Timers(cast(Any, self))
+        self.groups = Coordinator(cast(Any, self), CONSUMER_OFFSETS, self._new_group_shard)
+
+    def _new_group_shard(self, partition: int) -> GroupShard:
+        return GroupShard(lambda: self.settings, lambda: self.image)
+
+    @property
+    def coordinators(self) -> tuple[Coordinator[Any], ...]:
+        return (self.groups,)
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    @property
+    def wake_ups(self) -> WakeUps:
+        return WakeUps(self.loop)
 
     @property
     def image(self) -> MetadataImage:
@@ -134,6 +158,8 @@ class UnitBroker:
             self.partitions.drop(gone.id)
         for topic_id in (*delta.topics_created, *delta.topics_changed):
             self._host(image.topics_by_id[topic_id])
+        for coordinator in self.coordinators:
+            coordinator.follow(image)
 
     def _host(self, topic: TopicImage) -> None:
         hosted = self.partitions.host(topic, NODE_ID, TopicMetrics())

@@ -16,14 +16,14 @@ from headrace.protocol.schemas.describe_groups import (
     DescribeGroupsResponse,
 )
 
-_MISSING_IS_ERROR_FROM = 6
+_MESSAGES_FROM = 6
 
 
 def _refuse(
     request: DescribeGroupsRequest, error: KafkaError, version: int
 ) -> DescribeGroupsResponse:
     return DescribeGroupsResponse(
-        groups=[DescribedGroup(error.code, str(error), name) for name in request.groups]
+        groups=[_failed(group_id, error, version) for group_id in request.groups]
     )
 
 
@@ -36,7 +36,7 @@ def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroup
             group = _describe(group_id, call)
             group.authorized_operations = allowed
         except KafkaError as error:
-            group = DescribedGroup(error.code, str(error), group_id)
+            group = _failed(group_id, error, call.version)
         described.append(group)
     return DescribeGroupsResponse(groups=described)
 
@@ -57,9 +57,14 @@ def _describe(group_id: str, call: Call) -> DescribedGroup:
     )
 
 
+def _failed(group_id: str, error: KafkaError, version: int) -> DescribedGroup:
+    message = str(error) if version >= _MESSAGES_FROM else None
+    return DescribedGroup(error.code, message, group_id)
+
+
 def _missing(group_id: str, version: int) -> DescribedGroup:
     dead = DescribedGroup(group_id=group_id, group_state=State.DEAD)
-    if version >= _MISSING_IS_ERROR_FROM:
+    if version >= _MESSAGES_FROM:
         dead.error_code = GroupIdNotFound.code
         dead.error_message = f"Group {group_id} not found."
     return dead

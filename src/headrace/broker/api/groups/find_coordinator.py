@@ -53,6 +53,9 @@ def find_coordinator(
 ) -> FindCoordinatorResponse | Coroutine[Any, Any, FindCoordinatorResponse]:
     if request.key_type not in _TOPICS:
         raise InvalidRequest(f"there is no coordinator type {request.key_type}")
+    keys = request.coordinator_keys if call.version >= _BATCHED_FROM else [request.key]
+    if keys and not any(_is_sound(request.key_type, key, call.version) for key in keys):
+        _check(request.key_type, keys[0], call.version)
     coordinates = _coordinates(request.key_type, call)
     if coordinates.exists:
         return _answer(request, coordinates, call)
@@ -103,6 +106,14 @@ def _check(key_type: int, key: str, version: int) -> None:
         raise InvalidGroupId("the group id is empty")
     if key_type == _SHARE and (version < _SHARE_FROM or not _is_share_partition(key)):
         raise InvalidRequest("a share partition is named group:topic-id:partition, from v6 on")
+
+
+def _is_sound(key_type: int, key: str, version: int) -> bool:
+    try:
+        _check(key_type, key, version)
+    except (InvalidGroupId, InvalidRequest):
+        return False
+    return True
 
 
 def _is_share_partition(key: str) -> bool:

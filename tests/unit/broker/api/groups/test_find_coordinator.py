@@ -1,13 +1,14 @@
-"""FindCoordinator: well-formed keys have no coordinator yet, the others never will."""
+"""FindCoordinator: creates what is missing, and refuses what cannot be."""
 
 from pathlib import Path
 
 import pytest
 
-from headrace.errors import CoordinatorNotAvailable, InvalidRequest
+from headrace.coordination.partitioning import partition_for
+from headrace.errors import CoordinatorNotAvailable, InvalidGroupId, InvalidRequest
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.find_coordinator import FindCoordinatorRequest
-from tests.unit.broker.api.builders import UnitBroker, a_broker, ask
+from tests.unit.broker.api.builders import NODE_ID, UnitBroker, a_broker, ask
 
 
 @pytest.fixture
@@ -16,27 +17,46 @@ def broker(tmp_path: Path) -> UnitBroker:
 
 
 @pytest.mark.parametrize("version", range(7))
-async def test_there_is_none_yet(broker: UnitBroker, version: int) -> None:
+async def test_the_first_who_asks_has_the_topic_created(broker: UnitBroker, version: int) -> None:
+    """CON-1"""
     request = (
         FindCoordinatorRequest(coordinator_keys=["g", "h"])
         if version >= 4
         else FindCoordinatorRequest(key="g")
     )
     told = await ask(broker, ApiKey.FIND_COORDINATOR, request, version)
-    if version >= 4:
-        assert [(one.key, one.error_code) for one in told.coordinators] == [
-            ("g", CoordinatorNotAvailable.code),
-            ("h", CoordinatorNotAvailable.code),
-        ]
-    else:
-        assert told.error_code == CoordinatorNotAvailable.code
-        assert (told.node_id, told.host, told.port) == (-1, "", -1)
+    found = told.coordinators if version >= 4 else [told]
+    assert {(one.error_code, one.node_id, one.host, one.port) for one in found} == {
+        (0, NODE_ID, "broker.example", 9092)
+    }
+    assert [one.key for one in told.coordinators] == (["g", "h"] if version >= 4 else [])
+    topic = broker.image.topics["__consumer_offsets"]
+    assert len(topic.partitions) == 50
+    assert sorted(broker.groups.shards) == list(range(50))
+    assert broker.groups.shard_for("g").partition.index == partition_for("g", 50)
+
+
+async def test_the_topic_is_created_once(broker: UnitBroker) -> None:
+    for _ in range(3):
+        await ask(broker, ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=["g"]))
+    assert broker.controller.decisions == 1
+
+
+async def test_the_settings_shape_the_topic(tmp_path: Path) -> None:
+    """There is one broker, so there is one replica, whatever the settings ask for."""
+    broker = a_broker(tmp_path, offsets_topic_num_partitions=3, offsets_topic_segment_bytes=1 << 20)
+    await ask(broker, ApiKey.FIND_COORDINATOR, FindCoordinatorRequest(coordinator_keys=["g"]))
+    topic = broker.image.topics["__consumer_offsets"]
+    assert [one.replicas for one in topic.partitions] == [(NODE_ID,)] * 3
+    log = broker.log("__consumer_offsets", 0)
+    assert log.config.is_compacted
+    assert log.config.segment_bytes == 1 << 20
 
 
 @pytest.mark.parametrize(
     ("key_type", "key", "version", "error"),
     [
-        (1, "t", 6, CoordinatorNotAvailable),
+        (0, "", 6, InvalidGroupId),
         (2, "g:AAAAAAAAAAAAAAAAAAAAAA:0", 6, CoordinatorNotAvailable),
         (2, "g:AAAAAAAAAAAAAAAAAAAAAA:0", 5, InvalidRequest),
         (2, "g", 6, InvalidRequest),
@@ -54,3 +74,4 @@ async def test_kinds_of_coordinators(
     request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
     told = await ask(broker, ApiKey.FIND_COORDINATOR, request, version)
     assert told.coordinators[0].error_code == error.code
+    assert not broker.image.topics

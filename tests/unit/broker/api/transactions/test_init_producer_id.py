@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headrace.errors import CoordinatorNotAvailable, InvalidRequest
+from headrace.errors import InvalidRequest
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.init_producer_id import InitProducerIdRequest
 from tests.unit.broker.api.builders import UnitBroker, a_broker, ask
@@ -40,8 +40,6 @@ async def test_ids_come_in_blocks(broker: UnitBroker) -> None:
 @pytest.mark.parametrize(
     ("fields", "error"),
     [
-        ({"transactional_id": "t"}, CoordinatorNotAvailable),
-        ({"transactional_id": ""}, InvalidRequest),
         ({"transactional_id": None, "producer_id": 5}, InvalidRequest),
         ({"transactional_id": None, "producer_epoch": 5}, InvalidRequest),
     ],

@@ -1,0 +1,38 @@
+"""Exactly once from topic to topic: results and offsets in one transaction of Kafka's.
+
+A crash leaves an open transaction. The next run takes the transactional id over, which aborts it,
+and reads on at the last committed offset. Who reads the results with `isolation.level`
+`read_committed` (librdkafka's default) sees each exactly once.
+
+    python exactly_once_transaction.py localhost:9092 orders results
+"""
+
+import sys
+
+import headrace
+
+
+def run(bootstrap: str, source: str, target: str) -> None:
+    reading = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "exactly-once",
+        "group.instance.id": "worker-1",  # Started again, it has its partitions back at once.
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,  # The transaction commits.
+        "max.poll.records": 50,
+    }
+    writing = {"bootstrap.servers": bootstrap, "transactional.id": "exactly-once-worker-1"}
+    with headrace.Producer(writing) as producer, headrace.Consumer(reading) as consumer:
+        consumer.subscribe(source)
+        while True:
+            if records := consumer.poll():
+                try:
+                    with producer.transaction(consumer):
+                        for record in records:
+                            producer.send(target, record.value(), record.key())
+                except headrace.TransactionAborted:
+                    pass  # Nothing of it is visible, and the consumer reads the same again.
+
+
+if __name__ == "__main__":
+    run(*sys.argv[1:])

@@ -1,0 +1,127 @@
+"""The shell of coordinators: it loads, leads, gives up, and answers after the write."""
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from headrace.coordination.effects import Effects
+from headrace.errors import (
+    CoordinatorLoadInProgress,
+    NotCoordinator,
+)
+from headrace.groups.classic_group import ClassicGroup
+from headrace.groups.offset_records import CommittedOffset, OffsetKey, offset_record
+from headrace.metadata.image import MetadataImage
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.heartbeat import HeartbeatRequest
+from headrace.protocol.schemas.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from headrace.protocol.schemas.list_groups import ListGroupsRequest
+from tests.unit.broker.api.builders import UnitBroker, a_broker, ask
+
+TOPIC = "__consumer_offsets"
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> UnitBroker:
+    broker = a_broker(tmp_path, offsets_topic_num_partitions=1)
+    await broker.groups.ensure_topic()
+    return broker
+
+
+def commits(count: int, group: str = "g") -> Effects[str]:
+    return Effects(
+        reply="done",
+        records=[offset_record(OffsetKey(group, "t", n), CommittedOffset(n)) for n in range(count)],
+    )
+
+
+def led_by(image: MetadataImage, leader: int) -> MetadataImage:
+    topic = image.topics[TOPIC]
+    partitions = tuple(msgspec.structs.replace(p, leader=leader) for p in topic.partitions)
+    moved = msgspec.structs.replace(topic, partitions=partitions)
+    return msgspec.structs.replace(image, topics={TOPIC: moved}, topics_by_id={topic.id: moved})
+
+
+def test_before_the_topic_nobody_coordinates(tmp_path: Path) -> None:
+    with pytest.raises(NotCoordinator):
+        a_broker(tmp_path).groups.shard_for("g")
+
+
+async def test_a_decision_is_written_as_one_batch_and_replayed(broker: UnitBroker) -> None:
+    shard = broker.groups.shard_for("g")
+    assert shard.carry_out(commits(3)) == "done"
+    log = broker.log(TOPIC, 0)
+    assert (log.log_end_offset, log.high_watermark) == (3, 3)
+    assert shard.state.offsets.of("g")["t"].keys() == {0, 1, 2}
+    assert isinstance(shard.state.groups["g"], ClassicGroup)
+
+
+async def test_a_shard_is_loaded_from_its_log(broker: UnitBroker) -> None:
+    """CON-12: slice by slice, and nobody is served meanwhile."""
+    shard = broker.groups.shard_for("g")
+    for number in range(300):
+        shard.carry_out(commits(20, f"g{number}"))
+    image = broker.image
+    broker.groups.follow(led_by(image, 2))
+    broker.groups.follow(image)
+    with pytest.raises(CoordinatorLoadInProgress):
+        broker.groups.shard_for("g")
+    told = await ask(broker, ApiKey.LIST_GROUPS, ListGroupsRequest())
+    assert told.error_code == CoordinatorLoadInProgress.code
+    while broker.groups.is_loading:
+        await asyncio.sleep(0)
+    loaded = broker.groups.shard_for("g")
+    assert loaded is not shard
+    assert loaded.state.offsets.by_group == shard.state.offsets.by_group
+
+
+async def test_who_waits_is_sent_elsewhere_when_the_leader_changes(broker: UnitBroker) -> None:
+    request = JoinGroupRequest(
+        "g", 10_000, 10_000, "", None, "consumer", [JoinGroupRequestProtocol("range", b"")]
+    )
+    waiting = asyncio.ensure_future(ask(broker, ApiKey.JOIN_GROUP, request, 3))
+    await asyncio.sleep(0)
+    broker.groups.follow(led_by(broker.image, 2))
+    assert (await waiting).error_code == NotCoordinator.code
+    beat = HeartbeatRequest("g", 1, "m")
+    assert (await ask(broker, ApiKey.HEARTBEAT, beat)).error_code == NotCoordinator.code
+
+
+async def test_a_deleted_topic_takes_its_shards_along(broker: UnitBroker) -> None:
+    broker.groups.follow(msgspec.structs.replace(broker.image, topics={}, topics_by_id={}))
+    assert not broker.groups.exists
+    with pytest.raises(NotCoordinator):
+        broker.groups.shard_for("g")
+
+
+async def test_what_cannot_be_written_is_not_answered(broker: UnitBroker) -> None:
+    """DEL-2: an offline disk makes this broker no coordinator."""
+    shard = broker.groups.shard_for("g")
+    undone = []
+    effects = commits(1)
+    effects.on_refused = lambda error: (undone.append(error), Effects())[1]  # type: ignore[func-returns-value]
+    broker.log(TOPIC, 0).failure = "the disk is gone"
+    with pytest.raises(NotCoordinator):
+        shard.carry_out(effects)
+    assert len(undone) == 1
+    assert not shard.state.offsets.by_group
+
+
+async def test_a_reply_waits_for_the_high_watermark(
+    broker: UnitBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DEL-2: written is not committed, once there are more replicas."""
+    shard = broker.groups.shard_for("g")
+    log_class = type(broker.log(TOPIC, 0))
+    advance = log_class.advance_high_watermark
+    monkeypatch.setattr(log_class, "advance_high_watermark", lambda self, offset: None)
+    reply = shard.carry_out(commits(2))
+    assert asyncio.iscoroutine(reply)
+    waiting = asyncio.ensure_future(reply)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    advance(broker.log(TOPIC, 0), 2)
+    shard.on_high_watermark()
+    assert await waiting == "done"
