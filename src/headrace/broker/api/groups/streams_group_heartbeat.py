@@ -32,7 +32,7 @@ def streams_group_heartbeat(
     broker = call.broker
     check_request(request)
     shard = broker.groups.shard_for(request.group_id)
-    client = Client(call.client_id or "", f"/{call.client_host}")
+    client = Client(call.client_id or "", f"/{call.peer.host}")
     effects = serve_heartbeat(shard.state, request, client, broker.clock.now_ms())
     answer = shard.carry_out(effects)
     if isinstance(answer, Answer) and not answer.missing:
