@@ -181,7 +181,9 @@ def consume_load(share: Share, pipe: Connection) -> None:
     plan = share.plan
     reader = RecordReader(plan.bootstrap, plan.topic, plan.properties)
     reader.assign(Start(from_beginning=not plan.producers), share.partitions)
-    first = _position(reader, share, at_end=bool(plan.producers))
+    # On a connection of its own: behind a long poll each question would wait for its end.
+    meter = RecordReader(plan.bootstrap, plan.topic, plan.properties)
+    first = _position(meter, share, at_end=bool(plan.producers))
     _tell(pipe, Ready())
     pipe.recv()
     # Records of an older load would only tell how long ago that was.
@@ -193,13 +195,14 @@ def consume_load(share: Share, pipe: Connection) -> None:
         now = time.monotonic()
         if expected is None and pipe.poll(0):
             pipe.recv()
-            expected = _position(reader, share, at_end=True) - first
+            expected = _position(meter, share, at_end=True) - first
         if expected is not None and now - tally.last > SILENCE_S:
             break
         if now >= next_report:
             next_report = now + REPORT_S
             _tell(pipe, Progress(tally.records, tally.size_bytes))
     reader.close()
+    meter.close()
     _tell(pipe, tally.done(expected or 0))
 
 

@@ -111,8 +111,10 @@ def command(
     \b
     seq 1000000 | headrace produce numbers
     echo 'ada:42' | headrace produce scores --key-separator : --header source=shell
-    headrace consume old --exit-at-end --json | headrace produce new --from-json
+    headrace consume old --from-beginning --exit-at-end --json | headrace produce new --from-json
     """
+    if key_separator == "":
+        raise click.UsageError("--key-separator must not be empty")
     if key is not None and key_separator is not None:
         raise click.UsageError("--key and --key-separator exclude each other")
     shape = Shape(
