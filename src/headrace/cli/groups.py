@@ -191,7 +191,7 @@ def _owner(group: GroupDescription, row: PartitionLag) -> str | None:
 @click.option("--shift-by", type=int, metavar="N", help="By so many offsets, back if negative.")
 @click.option("--to-current", is_flag=True, help="Where it is: shows, or keeps what is there.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; a script without a terminal is never asked.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
 @cluster_options
 @json_option
 def reset(
@@ -321,7 +321,7 @@ def _print_moves(moves: list[Move], *, as_json: bool) -> None:
     metavar="TOPIC[:P,...]",
     help="Only the offsets of these partitions; the group stays.",
 )
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; a script without a terminal is never asked.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
 @cluster_options
 @json_option
 def delete(

@@ -65,7 +65,7 @@ def show(topic: str, partition: int, offset: int, as_json: bool, **cluster: Any)
 )
 @partitions_option("In this partition; may be repeated.")
 @click.option("--all-partitions", is_flag=True, help="In every partition.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; a script without a terminal is never asked.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
 @cluster_options
 @json_option
 def delete(

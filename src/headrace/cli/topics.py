@@ -189,7 +189,7 @@ def alter_topic(
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @click.option("--by-id", is_flag=True, help="The arguments are topic ids.")
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask; a script without a terminal is never asked.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
 @cluster_options
 @json_option
 def delete_topics(
