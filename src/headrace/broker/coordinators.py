@@ -14,7 +14,7 @@ commit is answered without a task.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from headrace.broker.internal_topics import create_internal
@@ -267,6 +267,19 @@ class Coordinator(Generic[S]):
         if not creating.cancelled():
             creating.exception()  # Each who waited is told; nobody need be.
 
+    def for_each(self, decide: Callable[[S], Iterable[Effects[None]]]) -> None:
+        """Have every shard decide about some news, in as many batches as it takes."""
+        for shard in list(self.shards.values()):
+            try:
+                for effects in decide(shard.state):
+                    shard.carry_out(effects)
+            except KafkaError as error:
+                log.warning("%s: %s", shard.name, error)
+
+    def stop(self) -> None:
+        """Give up all shards; whoever waits is sent elsewhere."""
+        self._forget()
+
     # --- following the metadata -----------------------------------------------------------------
 
     def follow(self, image: "MetadataImage") -> None:
@@ -321,8 +334,10 @@ class Coordinator(Generic[S]):
         load = self._loads[0]
         try:
             is_done = not load.shard.is_live or load.read_slice()
-        except KafkaError as error:
-            log.error("%s cannot be loaded: %s", load.shard.name, error)
+        except Exception as error:
+            # Better no coordinator for these keys than one that has forgotten something.
+            unexpected = not isinstance(error, KafkaError)
+            log.error("%s cannot be loaded: %s", load.shard.name, error, exc_info=unexpected)
             self._loading.pop(load.shard.partition.index, None)
             self._loads.popleft()
         else:

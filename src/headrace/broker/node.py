@@ -47,6 +47,7 @@ from headrace.storage.directories import LogDirectories
 if TYPE_CHECKING:
     from headrace.broker.observability import Observability
     from headrace.groups.shard import GroupShard
+    from headrace.metadata.delta import ImageDelta
     from headrace.storage.directory import LogDirectory
     from headrace.storage.log import Log
 
@@ -194,7 +195,7 @@ class Broker:
         self.controller.on_published(hosting.apply)
         for coordinator in self.coordinators:
             coordinator.follow(self.image)
-        self.controller.on_published(lambda delta, image: self._follow_topics(image))
+        self.controller.on_published(self._follow_topics)
         self.controller.on_published(lambda delta, image: self._follow_settings())
         self._follow_settings()
         await self.controller.unfence(self.node_id)
@@ -209,9 +210,12 @@ class Broker:
         """Every internal topic whose shards live here."""
         return (self.groups, self.transactions.coordinator)
 
-    def _follow_topics(self, image: MetadataImage) -> None:
+    def _follow_topics(self, delta: "ImageDelta", image: MetadataImage) -> None:
         for coordinator in self.coordinators:
             coordinator.follow(image)
+        gone = {topic.name for topic in delta.topics_deleted} - image.topics.keys()
+        if gone:
+            self.groups.for_each(lambda state: state.on_topics_deleted(gone))
 
     def _new_group_shard(self, partition: int) -> "GroupShard":
         from headrace.groups.shard import GroupShard
@@ -265,7 +269,10 @@ class Broker:
         """Let go of the clients, then close everything in the order that makes a clean start."""
         self.is_ready = False
         self.server.stop()
+        self.groups.stop()  # Those who wait for a rebalance would keep us waiting as well.
         await self.dispatcher.stop()
+        for coordinator in self.coordinators:
+            coordinator.stop()
         if self._observability is not None:
             await self._observability.stop()
         await self.flusher.stop()

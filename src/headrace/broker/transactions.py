@@ -279,10 +279,15 @@ class TransactionCoordinator:
 
     async def _carry_through(self, shard: Shard[TransactionShard], prepared: Transaction) -> None:
         """Write the markers and close the transaction, or see to it that it is tried again."""
-        if not self._write_markers(shard, prepared):
+        try:
+            is_done = self._write_markers(shard, prepared)
+        except Exception:
             shard.carry_out(shard.state.finish_later(prepared))
-            return
-        await self._write(shard, complete(prepared, self._broker.clock.now_ms()))
+            raise
+        if is_done:
+            await self._write(shard, complete(prepared, self._broker.clock.now_ms()))
+        else:
+            shard.carry_out(shard.state.finish_later(prepared))
 
     def _write_markers(self, shard: Shard[TransactionShard], prepared: Transaction) -> bool:
         """Whether every partition has its marker. Those that are gone need none.
@@ -336,13 +341,16 @@ class TransactionCoordinator:
             await self._fence(shard, found)
 
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Do what nobody waits for; a failure must not keep the shard from its other timers."""
         try:
             rest = finish_now(work)
         except KafkaError as error:
             log.warning("%s: %s", name, error)
-            return
-        if rest is not None:
-            self._broker.tasks.start(rest, name)
+        except Exception:
+            log.exception("%s failed", name)
+        else:
+            if rest is not None:
+                self._broker.tasks.start(rest, name)
 
 
 def _next_owner(transaction: Transaction) -> ProducerIdAndEpoch:

@@ -448,6 +448,8 @@ def on_timer(shard: "GroupShard", key: TimerKey, now_ms: int) -> Effects[None]:
             step.expire_join()
         case "classic.sync":
             step.expire_sync()
+        case "classic.loaded" if len(group.members) > shard.settings().group_max_size:
+            step.prepare_rebalance()  # The limit was lowered; who joins too late is refused.
     return step.effects
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from headrace.coordination.effects import Effects, Ticket
+from headrace.coordination.effects import Effects, Ticket, TimerKey
 from headrace.errors import (
     CoordinatorNotAvailable,
     FencedInstanceId,
@@ -190,8 +190,12 @@ class ClassicGroup:
     def on_loaded(self, now_ms: int) -> Effects[None]:
         from headrace.groups.classic import session_timer
 
-        timers = {session_timer(self, one): one.session_timeout_ms for one in self.members.values()}
-        return Effects(timers=dict(timers))
+        timers: dict[TimerKey, int | None] = {
+            session_timer(self, one): one.session_timeout_ms for one in self.members.values()
+        }
+        if self.members:
+            timers["classic.loaded", self.group_id] = 0
+        return Effects(timers=timers)
 
     def tickets(self) -> list[Ticket]:
         tickets = [

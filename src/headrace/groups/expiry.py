@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 from headrace.coordination.effects import Effects
 from headrace.groups.group import Group
 from headrace.groups.offset_records import NO_EXPIRY, CommittedOffset, OffsetKey, offset_tombstone
-from headrace.groups.offsets import EXPIRY
+from headrace.groups.offsets import EXPIRY, RECORDS_PER_BATCH
 
 if TYPE_CHECKING:
     from headrace.groups.shard import GroupShard
 
 _MINUTE_MS = 60_000
-_RECORDS_PER_ROUND = 1000
 _SOON_MS = 10
 
 
@@ -22,14 +21,15 @@ def expire(shard: "GroupShard", now_ms: int) -> Effects[None]:
     effects: Effects[None] = Effects()
     effects.timers[EXPIRY] = settings.offsets_retention_check_interval_ms
     for group in list(shard.groups.values()):
-        old = expired_offsets(shard, group, now_ms, retention_ms)
+        room = RECORDS_PER_BATCH - len(effects.records)
+        old = expired_offsets(shard, group, now_ms, retention_ms)[:room]
         effects.records.extend(offset_tombstone(key) for key in old)
         if has_nothing_left(shard, group, len(old)):
             tombstones = group.tombstones()
             effects.records.extend(tombstones)
             if not tombstones and not old:
                 del shard.groups[group.group_id]  # No record ever spoke of it.
-        if len(effects.records) >= _RECORDS_PER_ROUND:
+        if len(effects.records) >= RECORDS_PER_BATCH:
             effects.timers[EXPIRY] = _SOON_MS
             break
     return effects

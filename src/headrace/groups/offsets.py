@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 EXPIRY = ("expiry",)
 """The timer of the round that forgets old offsets and empty groups."""
 
+RECORDS_PER_BATCH = 1000
+"""How many offsets are forgotten at once; a batch has a largest size."""
+
 ByTopic = dict[str, dict[int, CommittedOffset]]
 
 _CODES_CHANGED_FROM = 9  # Versions of OffsetCommit whose senders know the new group protocol.
@@ -104,6 +107,8 @@ class Offsets:
         if producer_id >= 0:
             self.pending.get(producer_id, {}).pop(key, None)
             return
+        for commits in self.pending.values():
+            commits.pop(key, None)  # What is deleted must not come back with a transaction's end.
         by_topic = self.by_group.get(key.group_id)
         if by_topic is None or key.topic not in by_topic:
             return
@@ -205,8 +210,26 @@ def delete_group(shard: "GroupShard", group_id: str) -> Effects[None]:
     """Forget a group that has no members, with all its offsets."""
     group = shard.find(group_id)
     group.check_delete()
-    records = [offset_tombstone(key) for key in shard.offsets.keys_of(group_id)]
+    pending = (key for commits in shard.offsets.pending.values() for key in commits)
+    keys = (*shard.offsets.keys_of(group_id), *(key for key in pending if key.group_id == group_id))
+    records = [offset_tombstone(key) for key in dict.fromkeys(keys)]
     return Effects(records=records + group.tombstones())
+
+
+def forget_topics(offsets: Offsets, topics: set[str]) -> Iterator[Effects[None]]:
+    """Tombstones for all that was ever committed for topics, also in open transactions."""
+    keys = [
+        key
+        for group_id, by_topic in offsets.by_group.items()
+        if not topics.isdisjoint(by_topic)
+        for key in offsets.keys_of(group_id)
+        if key.topic in topics
+    ]
+    pending = (key for commits in offsets.pending.values() for key in commits)
+    found = list(dict.fromkeys((*keys, *(key for key in pending if key.topic in topics))))
+    for start in range(0, len(found), RECORDS_PER_BATCH):
+        some = found[start : start + RECORDS_PER_BATCH]
+        yield Effects(records=[offset_tombstone(key) for key in some])
 
 
 def offsets_to_fetch(

@@ -5,7 +5,7 @@ records, and `on_timer`, for the timers whose names begin with its name (`classi
 module is imported when the first record or request needs it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from headrace.coordination.effects import Effects, RecordFacts, Ticket, TimerKey
 from headrace.errors import GroupIdNotFound
 from headrace.groups.group import Group, OnTimer, Replay
 from headrace.groups.offset_records import OFFSET_COMMIT
-from headrace.groups.offsets import EXPIRY, Offsets
+from headrace.groups.offsets import EXPIRY, Offsets, forget_topics
 from headrace.protocol.coordinator_records import (
     CoordinatorRecord,
     RecordTypes,
@@ -90,6 +90,10 @@ class GroupShard:
             effects.merge(group.on_loaded(now_ms))
         effects.timers[EXPIRY] = self.settings().offsets_retention_check_interval_ms
         return effects
+
+    def on_topics_deleted(self, topics: set[str]) -> Iterator[Effects[None]]:
+        """Offsets of a topic that is gone mean nothing to one that takes its name."""
+        return forget_topics(self.offsets, topics)
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects[None]:
         if key == EXPIRY:

@@ -267,8 +267,16 @@ def _end_v2(
 
 
 def _is_retry(current: Transaction, producer: ProducerIdAndEpoch) -> bool:
-    has_moved_on = current.producer_epoch == producer.epoch + 1
-    return has_moved_on or _has_rotated(current, producer)
+    return _was_bumped(current, producer) or _has_rotated(current, producer)
+
+
+def _was_bumped(current: Transaction, producer: ProducerIdAndEpoch) -> bool:
+    """Whether the last end was this producer's, which then has the epoch before the current.
+
+    Only an end with transaction.version 2 bumps. Kafka 4.3 does not look at that: there a producer
+    that an older client has replaced takes the new owner's end for its own, and its epoch.
+    """
+    return current.bumps_epochs and current.producer_epoch == producer.epoch + 1
 
 
 def _has_rotated(current: Transaction, producer: ProducerIdAndEpoch) -> bool:
@@ -288,7 +296,7 @@ def _check_v2(current: Transaction, producer: ProducerIdAndEpoch, *, is_retry: b
         case State.ONGOING | State.EMPTY:
             is_valid = is_current
         case State.PREPARE_COMMIT | State.PREPARE_ABORT:
-            is_valid = current.producer_epoch == producer.epoch + 1
+            is_valid = _was_bumped(current, producer)
         case _:
             is_valid = is_current or is_retry
     if not is_valid:

@@ -453,6 +453,18 @@ def test_sessions_run_again_after_a_restart(shard: ShardInMemory) -> None:
     assert shard.group.state is State.EMPTY
 
 
+def test_a_group_that_is_too_large_after_a_restart_rebalances(shard: ShardInMemory) -> None:
+    joined = shard.stable_group(3, session_ms=60_000)
+    shard.settings = BrokerSettings(group_max_size=2)
+    shard.restart()
+    shard.pass_time(0)
+    assert shard.heartbeat(joined[0].member_id, 1) == RebalanceInProgress.code
+    tickets = [shard.join(one.member_id) for one in joined]
+    assert tickets[2].code == GroupMaxSizeReached.code
+    shard.pass_time(60_000)
+    assert len(shard.group.members) == 2
+
+
 def test_everyone_who_waits_is_known(shard: ShardInMemory) -> None:
     """So that they can be sent elsewhere when the shard is given up."""
     tickets = [shard.new_member(), shard.new_member()]

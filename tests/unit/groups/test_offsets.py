@@ -212,6 +212,30 @@ def test_the_offsets_of_an_open_transaction_do_not_expire() -> None:
     assert shard.committed() == 1
 
 
+def test_much_to_forget_takes_several_batches() -> None:
+    shard = ShardInMemory(BrokerSettings(offsets_retention_minutes=1))
+    shard.carry_out(shard.state.on_loaded(shard.now_ms))
+    for number in range(2500):
+        shard.commit(1, partition=number)
+    before = len(shard.log)
+    shard.pass_time(601_000)
+    assert not shard.state.offsets.by_group
+    assert len(shard.log) - before == 2501
+    assert GROUP not in shard.state.groups
+
+
+def test_offsets_of_a_deleted_topic_are_forgotten(shard: ShardInMemory) -> None:
+    """CON-14: a new topic of that name begins anew."""
+    shard.commit(1)
+    shard.commit(1, topic="bills")
+    transactional(shard, 5)
+    for effects in shard.state.on_topics_deleted({"orders"}):
+        shard.carry_out(effects)
+    assert (shard.committed(), shard.committed("bills")) == (None, 1)
+    shard.state.end_transaction(9, 0, committed=True)
+    assert shard.committed() is None
+
+
 # Bytes.
 
 keys = st.builds(OffsetKey, st.text(max_size=9), st.text(max_size=9), st.integers(0, 1 << 30))

@@ -317,6 +317,17 @@ def test_v2_retries_in_every_state(
             ended(current, is_commit=is_commit, version=2)
 
 
+@pytest.mark.parametrize("state", [*PREPARED, State.COMPLETE_COMMIT, State.COMPLETE_ABORT])
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_v2_an_end_of_the_next_owner_is_not_taken_for_ones_own(
+    state: State, is_commit: bool
+) -> None:
+    """PRD-16: the new owner's client is older and does not bump; the old one stays locked out."""
+    replaced = ProducerIdAndEpoch(OWNER.id, OWNER.epoch - 1)
+    with pytest.raises(ProducerFenced):
+        ended(transaction_in(state), is_commit=is_commit, version=2, producer=replaced)
+
+
 @pytest.mark.parametrize("is_commit", [True, False])
 def test_v2_the_last_epoch_hands_over_to_a_new_producer(is_commit: bool) -> None:
     last = ProducerIdAndEpoch(7, EPOCH_MAX - 1)

@@ -1,0 +1,317 @@
+"""The streams group protocol: topologies, tasks, joining, reconciling, leaving."""
+
+from typing import Any
+
+import pytest
+
+from headrace.coordination.effects import RecordFacts
+from headrace.errors import (
+    FencedMemberEpoch,
+    GroupIdNotFound,
+    InvalidRequest,
+    KafkaError,
+    StreamsInvalidTopology,
+    UnknownMemberId,
+)
+from headrace.groups.streams import check_request, serve_heartbeat
+from headrace.groups.streams_group import STABLE, UNRELEASED, UNREVOKED, StreamsGroup
+from headrace.groups.streams_replies import Answer
+from headrace.groups.streams_topology import StatusCode
+from headrace.protocol.schemas.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatRequestTaskIds,
+    Subtopology,
+    TopicInfo,
+    Topology,
+)
+from tests.consumer_groups import GROUP, HERE, GroupsInMemory
+from tests.images import image_with
+
+COUNTING = Topology(
+    0,
+    [
+        Subtopology("0", ["lines"], [], [], ["by-word"], [], []),
+        Subtopology("1", [], [], [TopicInfo("changelog")], [], [TopicInfo("by-word")], []),
+    ],
+)
+"""Words are sent to be counted by whoever has the word."""
+
+TOPICS = {"lines": 3, "by-word": 3, "changelog": 3}
+EVERY = {("0", 0), ("0", 1), ("0", 2), ("1", 0), ("1", 1), ("1", 2)}
+
+
+class Application(GroupsInMemory):
+    """A streams group in memory."""
+
+    def __init__(self, topics: dict[str, int] | None = None, **settings: Any) -> None:
+        given = {"group_streams_initial_rebalance_delay_ms": 0, **settings}
+        super().__init__(image_with(topics=TOPICS if topics is None else topics), **given)
+
+    @property
+    def streams(self) -> StreamsGroup:
+        group = self.shard.groups[GROUP]
+        assert isinstance(group, StreamsGroup)
+        return group
+
+    def ask(self, request: StreamsGroupHeartbeatRequest) -> Answer:
+        check_request(request)
+        answer = self.carry_out(serve_heartbeat(self.shard, request, HERE, self.now_ms))
+        assert isinstance(answer, Answer)
+        return answer
+
+    def start(
+        self, member_id: str, process: str = "", topology: Topology = COUNTING, **fields: Any
+    ) -> Answer:
+        return self.ask(
+            StreamsGroupHeartbeatRequest(
+                GROUP,
+                member_id,
+                0,
+                process_id=process or member_id,
+                rebalance_timeout_ms=60_000,
+                topology=topology,
+                active_tasks=[],
+                standby_tasks=[],
+                warmup_tasks=[],
+                **fields,
+            )
+        )
+
+    def beat(self, member_id: str, epoch: int | None = None, **fields: Any) -> Answer:
+        """A heartbeat in which a member says that it has what it is to have."""
+        member = self.streams.members.get(member_id)
+        active = member.assigned.active if member else frozenset()
+        standby = member.assigned.standby if member else frozenset()
+        given = member.epoch if member is not None and epoch is None else epoch or 0
+        told = {
+            "active_tasks": rows(active),
+            "standby_tasks": rows(standby),
+            "warmup_tasks": [],
+            **fields,
+        }
+        return self.ask(StreamsGroupHeartbeatRequest(GROUP, member_id, given, **told))
+
+    def settle(self) -> None:
+        for _ in range(30):
+            self.wait(1_001)
+            for member_id in list(self.streams.members):
+                self.beat(member_id)
+            if self.streams.state_name == "Stable":
+                return
+        raise AssertionError(self.streams.state_name)
+
+    def running(self) -> dict[str, set[tuple[str, int]]]:
+        return {one.id: set(one.assigned.active) for one in self.streams.members.values()}
+
+
+def rows(tasks: frozenset[tuple[str, int]]) -> list[StreamsGroupHeartbeatRequestTaskIds]:
+    return [StreamsGroupHeartbeatRequestTaskIds(one, [number]) for one, number in sorted(tasks)]
+
+
+def told(answer: Answer) -> set[tuple[str, int]]:
+    tasks = answer.response.active_tasks or []
+    return {(one.subtopology_id, number) for one in tasks for number in one.partitions}
+
+
+def codes(answer: Answer) -> list[int]:
+    return [one.status_code for one in answer.response.status or []]
+
+
+def test_the_first_member_runs_every_task() -> None:
+    app = Application()
+    assert told(app.start("ada")) == EVERY
+    assert app.streams.state_name == "Stable"
+
+
+def test_members_share_tasks_and_none_is_run_twice() -> None:
+    app = Application()
+    app.start("ada")
+    app.wait(1_001)
+    app.start("bob")
+    assert app.streams.members["bob"].state == UNRELEASED
+    app.beat("ada", active_tasks=rows(frozenset(EVERY)))
+    assert app.streams.members["ada"].state == UNREVOKED
+    app.settle()
+    shares = app.running()
+    assert [len(one) for one in shares.values()] == [3, 3]
+    assert set().union(*shares.values()) == EVERY
+
+
+def test_a_member_that_goes_leaves_its_tasks_to_the_others() -> None:
+    app = Application()
+    app.start("ada")
+    app.start("bob")
+    app.settle()
+    app.ask(StreamsGroupHeartbeatRequest(GROUP, "bob", -1))
+    app.settle()
+    assert app.running() == {"ada": EVERY}
+
+
+def test_a_silent_member_is_removed() -> None:
+    app = Application()
+    app.start("ada")
+    app.wait(45_001)
+    assert app.streams.state_name == "Empty"
+    with pytest.raises(UnknownMemberId):
+        app.beat("ada", 3)
+
+
+def test_missing_internal_topics_are_asked_for() -> None:
+    app = Application({"lines": 3})
+    answer = app.start("ada")
+    assert codes(answer) == [StatusCode.MISSING_INTERNAL_TOPICS]
+    assert [(one.name, one.partitions) for one in answer.missing] == [
+        ("by-word", 3),
+        ("changelog", 3),
+    ]
+    assert app.streams.state_name == "NotReady"
+    app.image = image_with(topics=TOPICS)
+    app.settle()
+    assert app.running() == {"ada": EVERY}
+
+
+def test_missing_source_topics_are_waited_for() -> None:
+    app = Application({})
+    answer = app.start("ada")
+    assert codes(answer) == [StatusCode.MISSING_SOURCE_TOPICS]
+    assert answer.missing == ()
+
+
+def test_an_internal_topic_of_the_wrong_size_is_told() -> None:
+    answer = Application({**TOPICS, "changelog": 5}).start("ada")
+    assert codes(answer) == [StatusCode.INCORRECTLY_PARTITIONED_TOPICS]
+
+
+def test_a_new_group_waits_for_more_members() -> None:
+    app = Application(group_streams_initial_rebalance_delay_ms=3_000)
+    answer = app.start("ada")
+    assert codes(answer) == [StatusCode.ASSIGNMENT_DELAYED]
+    assert answer.response.member_epoch > 0
+    app.start("bob")
+    app.wait(3_001)
+    assert {len(told(app.beat(one))) for one in ("ada", "bob")} == {3}
+
+
+def test_copies_of_state_live_in_other_processes() -> None:
+    app = Application(group_streams_num_standby_replicas=1)
+    for number in range(4):
+        app.start(f"thread-{number}", f"process-{number % 2}")
+    app.settle()
+    members = app.streams.members.values()
+    copies = [(task, one.process_id) for one in members for task in one.assigned.standby]
+    assert sorted(task for task, _ in copies) == [("1", 0), ("1", 1), ("1", 2)]
+    runner = {task: one.process_id for one in members for task in one.assigned.active}
+    assert all(runner[task] != process for task, process in copies)
+
+
+def test_who_has_a_copy_takes_over() -> None:
+    app = Application(group_streams_num_standby_replicas=1)
+    for name in ("ada", "bob", "cyd"):
+        app.start(name)
+    app.settle()
+    ada = app.streams.members["ada"]
+    keepers = {
+        task: one.id
+        for one in app.streams.members.values()
+        for task in one.assigned.standby & ada.assigned.active
+    }
+    app.ask(StreamsGroupHeartbeatRequest(GROUP, "ada", -1))
+    app.settle()
+    after = app.running()
+    assert all(task in after[keeper] for task, keeper in keepers.items())
+
+
+def test_endpoints_of_all_members_are_told() -> None:
+    from headrace.protocol.schemas.streams_group_heartbeat import (
+        StreamsGroupHeartbeatRequestEndpoint,
+    )
+
+    app = Application()
+    here = StreamsGroupHeartbeatRequestEndpoint("host", 7070)
+    answer = app.start("ada", user_endpoint=here)
+    (place,) = answer.response.partitions_by_user_endpoint or []
+    assert (place.user_endpoint.host, place.user_endpoint.port) == ("host", 7070)
+    assert {one.topic: one.partitions for one in place.active_partitions} == {
+        "lines": [0, 1, 2],
+        "by-word": [0, 1, 2],
+    }
+
+
+def test_a_member_may_ask_all_to_stop() -> None:
+    app = Application()
+    app.start("ada")
+    app.start("bob")
+    app.ask(StreamsGroupHeartbeatRequest(GROUP, "bob", -1, shutdown_application=True))
+    assert StatusCode.SHUTDOWN_APPLICATION in codes(app.beat("ada"))
+
+
+def test_the_log_makes_the_same_group_again() -> None:
+    app = Application(group_streams_num_standby_replicas=1)
+    for name in ("ada", "bob"):
+        app.start(name)
+    app.settle()
+    before = app.streams
+    app.reload()
+    assert app.streams.members == before.members
+    assert app.streams.target == before.target
+    assert app.streams.topology == before.topology
+    assert app.streams.epoch == before.epoch
+    for offset, record in enumerate(app.streams.tombstones()):
+        app.shard.replay(record, RecordFacts(offset, 0))
+    assert GROUP not in app.shard.groups
+
+
+def test_another_topology_is_refused() -> None:
+    app = Application()
+    app.start("ada")
+    other = Topology(0, [Subtopology("0", ["lines"], [], [], [], [], [])])
+    with pytest.raises(InvalidRequest, match="Topology updates"):
+        app.start("bob", topology=other)
+
+
+def test_a_stale_epoch_is_fenced() -> None:
+    app = Application()
+    app.start("ada")
+    with pytest.raises(FencedMemberEpoch):
+        app.beat("ada", 99)
+
+
+def test_a_lost_answer_may_be_asked_for_again() -> None:
+    app = Application()
+    app.start("ada")
+    app.start("bob")
+    app.settle()
+    member = app.streams.members["ada"]
+    assert app.beat("ada", member.previous_epoch).response.member_epoch == member.epoch
+    assert member.state == STABLE
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"member_id": " ", "member_epoch": 1}, InvalidRequest),
+        ({"member_id": "ada", "member_epoch": -3}, InvalidRequest),
+        ({"member_id": "ada", "member_epoch": 1, "instance_id": "desk"}, InvalidRequest),
+        ({"member_id": "ada", "member_epoch": 1, "active_tasks": []}, InvalidRequest),
+        ({"member_id": "ada", "member_epoch": 0}, InvalidRequest),
+        ({"member_id": "ada", "member_epoch": 0, "rebalance_timeout_ms": 1}, InvalidRequest),
+        ({"member_id": "ada", "member_epoch": 1, "topology": COUNTING}, InvalidRequest),
+        ({"member_id": "ada", "member_epoch": 1}, GroupIdNotFound),
+        (
+            {
+                "member_id": "ada",
+                "member_epoch": 0,
+                "rebalance_timeout_ms": 1,
+                "topology": Topology(
+                    0, [Subtopology("0", ["lines"], [], [TopicInfo("changelog", 2)])]
+                ),
+            },
+            StreamsInvalidTopology,
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(fields: dict[str, Any], error: type[KafkaError]) -> None:
+    app = Application()
+    with pytest.raises(error):
+        app.ask(StreamsGroupHeartbeatRequest(GROUP, **fields))
+    assert app.log == []
