@@ -118,6 +118,28 @@ class Broker:
         The order is Kafka's: the metadata says which directories belong to which topic, so it
         is read before any log; and no client is heard before every log has been loaded.
         """
+        metadata_log = self._open_data()
+        self.controller = self._make_controller(metadata_log)
+        hosting = self._make_hosting()
+        await self._register(metadata_log, self._bind(self.settings))
+        unclean = [one for one in self.directories.online if one.unclaimed and not one.was_clean]
+        for directory in unclean:
+            count = len(directory.unclaimed)
+            _log.info("%s was not closed cleanly: %d logs are checked", directory.path, count)
+        hosting.take_up(self.image)
+        self.directories.set_strays_aside()
+        self.controller.on_published(hosting.apply)
+        self.controller.on_published(lambda delta, image: self._follow_settings())
+        self._follow_settings()
+        await self.controller.unfence(self.node_id)
+        await self._open_metrics_port()
+        self._maintenance = Maintenance(self)
+        self._maintenance.start()
+        self.server.start()
+        self.is_ready = True
+
+    def _open_data(self) -> MetadataLog:
+        """Format what is new, lock what is there, and open the log that says what belongs here."""
         settings = self.settings
         identities = format_directories(
             settings.directories,
@@ -130,25 +152,30 @@ class Broker:
         self.directories = LogDirectories.open(
             settings.directories, ids, on_offline=self._directory_went_offline
         )
-        metadata_log = MetadataLog.open(
+        return MetadataLog.open(
             settings.metadata_directory,
             self.node_id,
             ids[settings.metadata_directory],
             settings=_metadata_settings(settings),
             resources=self.directories.resources,
         )
+
+    def _make_controller(self, metadata_log: MetadataLog) -> Controller:
         loader = MetadataLoader()
         metadata_log.load(loader)
         loader.publish()
-        self.controller = Controller(
+        controller = Controller(
             metadata_log,
             loader,
             self.clock,
             self.tasks.in_thread,
-            _defaults(settings),
+            _defaults(self.settings),
         )
-        self.controller.on_failure(self._metadata_failed)
-        hosting = Hosting(
+        controller.on_failure(self._metadata_failed)
+        return controller
+
+    def _make_hosting(self) -> Hosting:
+        return Hosting(
             self.node_id,
             self.partitions,
             self.directories,
@@ -159,7 +186,10 @@ class Broker:
             soon=self.loop.call_soon,
             report=self._report_directories,
         )
-        endpoints = self._bind(settings)
+
+    async def _register(self, metadata_log: MetadataLog, endpoints: list[Endpoint]) -> None:
+        """Lead the quorum of one, and enter this node in its metadata."""
+        settings = self.settings
         await self.controller.start(
             metadata_log.read_bootstrap(),
             ControllerIdentity(
@@ -176,21 +206,6 @@ class Broker:
                 previous_broker_epoch=self.directories.previous_broker_epoch,
             ),
         )
-        unclean = [one for one in self.directories.online if one.unclaimed and not one.was_clean]
-        for directory in unclean:
-            count = len(directory.unclaimed)
-            _log.info("%s was not closed cleanly: %d logs are checked", directory.path, count)
-        hosting.take_up(self.image)
-        self.directories.set_strays_aside()
-        self.controller.on_published(hosting.apply)
-        self.controller.on_published(lambda delta, image: self._follow_settings())
-        self._follow_settings()
-        await self.controller.unfence(self.node_id)
-        await self._open_metrics_port()
-        self._maintenance = Maintenance(self)
-        self._maintenance.start()
-        self.server.start()
-        self.is_ready = True
 
     def _follow_settings(self) -> None:
         """Configs that were changed at run time count for the controller's decisions as well."""
