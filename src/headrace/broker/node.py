@@ -128,64 +128,10 @@ class Broker:
         The order is Kafka's: the metadata says which directories belong to which topic, so it
         is read before any log; and no client is heard before every log has been loaded.
         """
-        settings = self.settings
-        identities = format_directories(
-            settings.directories,
-            settings.metadata_directory,
-            NewNode(node_id=self.node_id, controller_endpoint=_controller_endpoint(settings)),
-            self.clock.now_ms(),
-        )
-        self.cluster_id = identities[settings.metadata_directory].cluster_id
-        ids = {path: identity.directory_id for path, identity in identities.items()}
-        self.directories = LogDirectories.open(
-            settings.directories, ids, on_offline=self._directory_went_offline
-        )
-        metadata_log = MetadataLog.open(
-            settings.metadata_directory,
-            self.node_id,
-            ids[settings.metadata_directory],
-            settings=_metadata_settings(settings),
-            resources=self.directories.resources,
-        )
-        loader = MetadataLoader()
-        metadata_log.load(loader)
-        loader.publish()
-        self.controller = Controller(
-            metadata_log,
-            loader,
-            self.clock,
-            self.tasks.in_thread,
-            _defaults(settings),
-        )
-        self.controller.on_failure(self._metadata_failed)
-        hosting = Hosting(
-            self.node_id,
-            self.partitions,
-            self.directories,
-            self.configs,
-            self.metrics,
-            self.wake_ups,
-            self.produce_shapes,
-            soon=self.loop.call_soon,
-            report=self._report_directories,
-        )
-        endpoints = self._bind(settings)
-        await self.controller.start(
-            metadata_log.read_bootstrap(),
-            ControllerIdentity(
-                controller_id=self.node_id,
-                incarnation_id=random_uuid(),
-                endpoints=(_controller_endpoint(settings),),
-            ),
-            BrokerIdentity(
-                broker_id=self.node_id,
-                incarnation_id=random_uuid(),
-                endpoints=endpoints,
-                directories=[directory.id for directory in self.directories.online],
-                rack=settings.broker_rack,
-                previous_broker_epoch=self.directories.previous_broker_epoch,
-            ),
-        )
+        metadata_log = self._open_data()
+        self.controller = self._make_controller(metadata_log)
+        hosting = self._make_hosting()
+        await self._register(metadata_log, self._bind(self.settings))
         unclean = [one for one in self.directories.online if one.unclaimed and not one.was_clean]
         for directory in unclean:
             count = len(directory.unclaimed)
@@ -204,6 +150,75 @@ class Broker:
         self._maintenance.start()
         self.server.start()
         self.is_ready = True
+
+    def _open_data(self) -> MetadataLog:
+        """Format what is new, lock what is there, and open the log that says what belongs here."""
+        settings = self.settings
+        identities = format_directories(
+            settings.directories,
+            settings.metadata_directory,
+            NewNode(node_id=self.node_id, controller_endpoint=_controller_endpoint(settings)),
+            self.clock.now_ms(),
+        )
+        self.cluster_id = identities[settings.metadata_directory].cluster_id
+        ids = {path: identity.directory_id for path, identity in identities.items()}
+        self.directories = LogDirectories.open(
+            settings.directories, ids, on_offline=self._directory_went_offline
+        )
+        return MetadataLog.open(
+            settings.metadata_directory,
+            self.node_id,
+            ids[settings.metadata_directory],
+            settings=_metadata_settings(settings),
+            resources=self.directories.resources,
+        )
+
+    def _make_controller(self, metadata_log: MetadataLog) -> Controller:
+        loader = MetadataLoader()
+        metadata_log.load(loader)
+        loader.publish()
+        controller = Controller(
+            metadata_log,
+            loader,
+            self.clock,
+            self.tasks.in_thread,
+            _defaults(self.settings),
+        )
+        controller.on_failure(self._metadata_failed)
+        return controller
+
+    def _make_hosting(self) -> Hosting:
+        return Hosting(
+            self.node_id,
+            self.partitions,
+            self.directories,
+            self.configs,
+            self.metrics,
+            self.wake_ups,
+            self.produce_shapes,
+            soon=self.loop.call_soon,
+            report=self._report_directories,
+        )
+
+    async def _register(self, metadata_log: MetadataLog, endpoints: list[Endpoint]) -> None:
+        """Lead the quorum of one, and enter this node in its metadata."""
+        settings = self.settings
+        await self.controller.start(
+            metadata_log.read_bootstrap(),
+            ControllerIdentity(
+                controller_id=self.node_id,
+                incarnation_id=random_uuid(),
+                endpoints=(_controller_endpoint(settings),),
+            ),
+            BrokerIdentity(
+                broker_id=self.node_id,
+                incarnation_id=random_uuid(),
+                endpoints=endpoints,
+                directories=[directory.id for directory in self.directories.online],
+                rack=settings.broker_rack,
+                previous_broker_epoch=self.directories.previous_broker_epoch,
+            ),
+        )
 
     @property
     def coordinators(self) -> "tuple[Coordinator[Any], ...]":

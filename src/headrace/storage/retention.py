@@ -7,8 +7,6 @@ lies before the start of the log goes in any case.
 
 from collections.abc import Callable
 
-from headrace.errors import KafkaStorageError
-from headrace.runtime import files
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.segment import Segment
@@ -28,9 +26,7 @@ def delete_expired(log: Log, now_ms: int) -> int:
     try:
         expired = expired_segments(log, log.config, now_ms)
     except OSError as error:
-        if not files.is_passing(error):
-            log.fail(error)
-        raise KafkaStorageError(f"{log.topic_partition} cannot be looked at: {error}") from error
+        raise log.storage_error(error) from error
     log.delete_segments(expired)
     return len(expired)
 
