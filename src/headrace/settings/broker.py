@@ -149,7 +149,6 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     group_streams_num_standby_replicas: int = 0
     group_streams_max_standby_replicas: int = 2
 
-    group_share_assignors: tuple[str, ...] = ("simple",)
     group_share_session_timeout_ms: int = 45_000
     group_share_min_session_timeout_ms: int = 45_000
     group_share_max_session_timeout_ms: int = 60_000
@@ -159,7 +158,6 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     group_share_assignment_interval_ms: int = 1000
     group_share_min_assignment_interval_ms: int = 0
     group_share_max_assignment_interval_ms: int = 15_000
-    group_share_max_size: int = 200
     group_share_delivery_count_limit: int = 5
     group_share_min_delivery_count_limit: int = 2
     group_share_max_delivery_count_limit: int = 10
@@ -169,15 +167,10 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     group_share_partition_max_record_locks: int = 2000
     group_share_min_partition_max_record_locks: int = 100
     group_share_max_partition_max_record_locks: int = 4000
-    group_share_max_share_sessions: int = 2000
-    group_share_initialize_retry_interval_ms: int = 30_000
     share_coordinator_state_topic_num_partitions: int = 50
     share_coordinator_state_topic_replication_factor: int = 3
     share_coordinator_state_topic_min_isr: int = 2
     share_coordinator_state_topic_segment_bytes: int = 100 << 20
-    share_coordinator_state_topic_prune_interval_ms: int = 300_000
-    share_coordinator_snapshot_update_records_per_snapshot: int = 500
-    share_coordinator_cold_partition_snapshot_interval_ms: int = 300_000
 
     transaction_max_timeout_ms: int = 900_000
     transaction_state_log_num_partitions: int = 50
@@ -187,7 +180,6 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = 10_000
     transaction_remove_expired_transaction_cleanup_interval_ms: int = 3_600_000
     transaction_partition_verification_enable: bool = True
-    transaction_two_phase_commit_enable: bool = False
     transactional_id_expiration_ms: int = 604_800_000
 
     metadata_log_dir: str | None = None

@@ -110,8 +110,6 @@ STREAMS_GROUPS: tuple[_Row, ...] = (
 )  # fmt: skip
 
 SHARE_GROUPS: tuple[_Row, ...] = (
-    ("group.share.assignors", _LIST, _FIXED, None,
-     "The assignors of share groups."),
     ("group.share.session.timeout.ms", _INT, _FIXED, at_least(1),
      "A member of a share group that was silent for this long is removed."),
     ("group.share.min.session.timeout.ms", _INT, _FIXED, at_least(1),
@@ -130,8 +128,6 @@ SHARE_GROUPS: tuple[_Row, ...] = (
      "The shortest assignment interval that a share group may be given."),
     ("group.share.max.assignment.interval.ms", _INT, _FIXED, at_least(0),
      "The longest assignment interval that a share group may be given."),
-    ("group.share.max.size", _INT, _FIXED, between(1, 1000),
-     "How many members a share group may have."),
     ("group.share.delivery.count.limit", _INT, _FIXED, between(2, 10),
      "How often a record is delivered before it is given up."),
     ("group.share.min.delivery.count.limit", _INT, _FIXED, between(2, 5),
@@ -150,10 +146,6 @@ SHARE_GROUPS: tuple[_Row, ...] = (
      "The lowest limit of records in flight that a share group may be given."),
     ("group.share.max.partition.max.record.locks", _INT, _FIXED, between(2000, 10_000),
      "The highest limit of records in flight that a share group may be given."),
-    ("group.share.max.share.sessions", _INT, _FIXED, at_least(1),
-     "How many share sessions are remembered."),
-    ("group.share.initialize.retry.interval.ms", _INT, _FIXED, at_least(1),
-     "When the initialization of a share partition is tried again."),
     ("share.coordinator.state.topic.num.partitions", _INT, _FIXED, at_least(1),
      "Partitions of the topic of share states; must not change after it was created."),
     ("share.coordinator.state.topic.replication.factor", _SHORT, _FIXED, at_least(1),
@@ -162,12 +154,6 @@ SHARE_GROUPS: tuple[_Row, ...] = (
      "In-sync replicas that the topic of share states needs, or as many as it has replicas."),
     ("share.coordinator.state.topic.segment.bytes", _INT, _FIXED, at_least(1),
      "The segment size of the topic of share states."),
-    ("share.coordinator.state.topic.prune.interval.ms", _INT, _FIXED, at_least(1),
-     "How often records that newer snapshots have made needless are deleted."),
-    ("share.coordinator.snapshot.update.records.per.snapshot", _INT, _FIXED, between(0, 500),
-     "How many updates of a share partition are written before a whole snapshot."),
-    ("share.coordinator.cold.partition.snapshot.interval.ms", _INT, _FIXED, at_least(1),
-     "A share partition that was not written for this long gets a snapshot."),
 )  # fmt: skip
 
 TRANSACTIONS: tuple[_Row, ...] = (
@@ -187,8 +173,6 @@ TRANSACTIONS: tuple[_Row, ...] = (
      "How often transactional ids that are not used any more are looked for."),
     ("transaction.partition.verification.enable", _BOOLEAN, _LIVE, None,
      "Whether a partition asks the coordinator before it takes records of a transaction."),
-    ("transaction.two.phase.commit.enable", _BOOLEAN, _FIXED, None,
-     "Whether producers may prepare transactions that never time out."),
     ("transactional.id.expiration.ms", _INT, _FIXED, at_least(1),
      "A transactional id that was silent for this long is forgotten."),
 )  # fmt: skip

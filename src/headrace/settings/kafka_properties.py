@@ -24,7 +24,8 @@ fetch.purgatory.purge.interval.requests follower.fetch.last.tiered.offset.enable
 group.coordinator.append.linger.ms group.coordinator.background.threads
 group.coordinator.cached.buffer.max.bytes group.coordinator.rebalance.protocols
 group.coordinator.threads
-group.share.persister.class.name initial.broker.registration.timeout.ms
+group.share.assignors group.share.initialize.retry.interval.ms group.share.max.share.sessions
+group.share.max.size group.share.persister.class.name initial.broker.registration.timeout.ms
 internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
 internal.metadata.max.batch.size.in.bytes kafka.metrics.polling.interval.secs
 kafka.metrics.reporters leader.imbalance.check.interval.seconds log.cleaner.io.buffer.size
@@ -77,6 +78,9 @@ sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
 sasl.oauthbearer.token.endpoint.url sasl.server.callback.handler.class
 sasl.server.max.receive.size security.inter.broker.protocol security.providers
 server.max.startup.time.ms share.coordinator.append.linger.ms
+share.coordinator.cold.partition.snapshot.interval.ms
+share.coordinator.snapshot.update.records.per.snapshot
+share.coordinator.state.topic.prune.interval.ms transaction.two.phase.commit.enable
 share.coordinator.cached.buffer.max.bytes share.coordinator.load.buffer.size
 share.coordinator.state.topic.compression.codec share.coordinator.threads
 share.coordinator.write.timeout.ms share.fetch.purgatory.purge.interval.requests
