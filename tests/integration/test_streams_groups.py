@@ -1,0 +1,86 @@
+"""Streams groups (KIP-1071) with a real Kafka Streams application, exactly once."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.clients import SECONDS_MAX, admin, create_topic, produce, read, unique_name, values
+from tests.integration.conftest import StartNode
+from tests.kafka_release import KafkaRelease
+from tests.nodes import Node, eventually
+
+PROGRAM = Path(__file__).parent / "java" / "WordCount.java"
+
+
+@contextmanager
+def word_count(
+    release: KafkaRelease, node: Node, source: str, target: str, application: str, state: Path
+) -> Iterator[None]:
+    """The application, running in two threads; it stops when its input is closed."""
+    properties = [
+        f"bootstrap.servers={node.address}",
+        f"application.id={application}",
+        f"state.dir={state}",
+        "group.protocol=streams",
+        "processing.guarantee=exactly_once_v2",
+        "num.stream.threads=2",
+        "commit.interval.ms=100",
+        "auto.offset.reset=earliest",
+    ]
+    command = ["java", "-Xmx256M", "-cp", f"{release.libs}/*", str(PROGRAM), source, target]
+    with (state.with_suffix(".log")).open("wb") as log:
+        running = subprocess.Popen(
+            [*command, *properties], stdin=subprocess.PIPE, stdout=log, stderr=log
+        )
+        try:
+            yield
+            assert running.stdin is not None
+            running.stdin.close()
+            assert running.wait(60) == 0
+        finally:
+            running.kill()
+            running.wait()
+
+
+def counts(node: Node, topic: str) -> dict[str, int]:
+    """The last count of each word that was committed."""
+    found = {}
+    for message in read(node, topic, isolation_level="read_committed"):
+        key, value = message.key(), message.value()
+        assert key is not None
+        assert value is not None
+        found[key.decode()] = int(value)
+    return found
+
+
+def test_a_word_count_runs_exactly_once_over_a_restart(
+    start_node: StartNode, kafka_release: KafkaRelease, tmp_path: Path
+) -> None:
+    """DEL-3: tasks, internal topics and transactions of a Java application."""
+    if not list(kafka_release.libs.glob("kafka-streams-4*.jar")) or not shutil.which("javac"):
+        pytest.skip("needs Kafka Streams (KAFKA_HOME with its jars) and a JDK")
+    node = start_node(
+        group_streams_initial_rebalance_delay_ms=0,
+        group_streams_heartbeat_interval_ms=300,
+        group_streams_min_heartbeat_interval_ms=100,
+    )
+    source, target = create_topic(node, partitions=3), create_topic(node)
+    application = unique_name("application")
+    names = (source, target, application, tmp_path / "state")
+    produce(node, source, values("the quick fox", "the dog"), partition=0)
+    with word_count(kafka_release, node, *names):
+        expected = {"the": 2, "quick": 1, "fox": 1, "dog": 1}
+        eventually(lambda: counts(node, target) == expected, seconds=90)
+        assert (
+            f"{application}-counts-changelog" in admin(node).list_topics(timeout=SECONDS_MAX).topics
+        )
+    node.kill()
+    node.start()
+    produce(node, source, values("the end"), partition=1)
+    with word_count(kafka_release, node, *names):
+        expected = {"the": 3, "quick": 1, "fox": 1, "dog": 1, "end": 1}
+        eventually(lambda: counts(node, target) == expected, seconds=90)
