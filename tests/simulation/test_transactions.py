@@ -118,8 +118,8 @@ class World:
         self.records: dict[str, list[str]] = {}
         self.outcomes: dict[str, bool] = {}
         self._markers_until_crash: int | None = None
-        self._write_marker = self.broker.transactions.write_marker
-        cast(Any, self.broker.transactions).write_marker = self._write_marker_or_crash
+        self._append_marker = self.broker.transactions._append_marker
+        cast(Any, self.broker.transactions)._append_marker = self._append_marker_or_crash
 
     async def run(self) -> None:
         await self.broker.coordinate()
@@ -173,12 +173,12 @@ class World:
             self.broker.timers._run()
             await asyncio.sleep(0)
 
-    def _write_marker_or_crash(self, *arguments: Any, **keywords: Any) -> None:
+    def _append_marker_or_crash(self, *arguments: Any, **keywords: Any) -> None:
         if self._markers_until_crash is not None:
             self._markers_until_crash -= 1
             if self._markers_until_crash < 0:
                 raise Crash
-        self._write_marker(*arguments, **keywords)
+        self._append_marker(*arguments, **keywords)
 
     def seen(self) -> Counter[str]:
         """Every record that a read_committed consumer gets."""

@@ -194,10 +194,9 @@ class TransactionCoordinator:
         is_commit: bool,
     ) -> None:
         """End a transaction in one partition that this node leads."""
-        broker = self._broker
-        now_ms = broker.clock.now_ms()
-        found = broker.partitions.find(*partition)
+        now_ms = self._broker.clock.now_ms()
         marker = marker_batch(*producer, coordinator_epoch, now_ms, is_commit=is_commit)
+<<<<<<< HEAD
         found_log = found.online_log()
         append_as_leader(
             found_log,
@@ -212,6 +211,9 @@ class TransactionCoordinator:
             broker.wake_ups.changed(found)
         if partition[0] == CONSUMER_OFFSETS:
             broker.groups.transaction_ended(found, *producer, committed=is_commit)
+=======
+        self._append_marker(partition, marker, producer, transaction_version, is_commit=is_commit)
+>>>>>>> coordination
 
     # --- what the shards ask for (transactions.shard.Doors) -------------------------------------
 
@@ -297,12 +299,15 @@ class TransactionCoordinator:
         """
         producer = ProducerIdAndEpoch(prepared.producer_id, prepared.producer_epoch)
         is_commit = prepared.state is State.PREPARE_COMMIT
+        version = prepared.client_version
+        now_ms = self._broker.clock.now_ms()
         epoch = shard.partition.leader_epoch
+        marker = marker_batch(*producer, epoch, now_ms, is_commit=is_commit)
         is_done = True
         for partition in prepared.partitions:
             try:
-                self.write_marker(
-                    partition, producer, epoch, prepared.client_version, is_commit=is_commit
+                self._append_marker(
+                    partition, bytearray(marker), producer, version, is_commit=is_commit
                 )
             except UnknownTopicOrPartition:
                 continue
@@ -322,6 +327,31 @@ class TransactionCoordinator:
                     error,
                 )
         return is_done
+
+    def _append_marker(
+        self,
+        partition: TopicPartition,
+        marker: bytearray,
+        producer: ProducerIdAndEpoch,
+        transaction_version: int,
+        *,
+        is_commit: bool,
+    ) -> None:
+        broker = self._broker
+        found = broker.partitions.find(*partition)
+        found_log = found.online_log()
+        found_log.append_as_leader(
+            memoryview(marker),
+            found.leader_epoch,
+            broker.clock.now_ms(),
+            Origin.COORDINATOR,
+            transaction_version,
+        )
+        found_log.advance_high_watermark(found_log.log_end_offset)
+        if found.waiters:
+            broker.wake_ups.changed(found)
+        if partition[0] == CONSUMER_OFFSETS:
+            broker.groups.transaction_ended(found, *producer, committed=is_commit)
 
     async def _finish(self, transactional_id: str) -> None:
         shard = self._shard_of(transactional_id)

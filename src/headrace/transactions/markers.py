@@ -2,10 +2,22 @@
 
 from struct import Struct
 
-from headrace.protocol.batches import NO_SEQUENCE, Record, build_batch
+from headrace.protocol.batches import (
+    CONTROL,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    seal,
+)
 
-_KEY = Struct(">hh")
-_VALUE = Struct(">hi")
+# The one record: its length and deltas, key (version, kind), value (version, epoch), no headers.
+_RECORD = Struct(">5shhBhiB")
+_SIZE = HEADER_SIZE + _RECORD.size
+_BEFORE_KEY = b"\x20\0\0\0\x08"
+_VALUE_SIZE = 0x0C
 _VERSION = 0
 _ABORT, _COMMIT = 0, 1
 
@@ -19,13 +31,35 @@ def marker_batch(
     is_commit: bool,
 ) -> bytearray:
     """A batch with one marker, ready to be appended to any log."""
-    key = _KEY.pack(_VERSION, _COMMIT if is_commit else _ABORT)
-    value = _VALUE.pack(_VERSION, coordinator_epoch)
-    return build_batch(
-        [Record(0, now_ms, key, value)],
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=NO_SEQUENCE,
-        transactional=True,
-        control=True,
+    batch = bytearray(_SIZE)
+    HEADER.pack_into(
+        batch,
+        0,
+        0,
+        _SIZE - LOG_OVERHEAD,
+        0,
+        MAGIC,
+        0,
+        TRANSACTIONAL | CONTROL,
+        0,
+        now_ms,
+        now_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        1,
     )
+    kind = _COMMIT if is_commit else _ABORT
+    _RECORD.pack_into(
+        batch,
+        HEADER_SIZE,
+        _BEFORE_KEY,
+        _VERSION,
+        kind,
+        _VALUE_SIZE,
+        _VERSION,
+        coordinator_epoch,
+        0,
+    )
+    seal(batch)
+    return batch
