@@ -196,24 +196,7 @@ class TransactionCoordinator:
         """End a transaction in one partition that this node leads."""
         now_ms = self._broker.clock.now_ms()
         marker = marker_batch(*producer, coordinator_epoch, now_ms, is_commit=is_commit)
-<<<<<<< HEAD
-        found_log = found.online_log()
-        append_as_leader(
-            found_log,
-            memoryview(marker),
-            found.leader_epoch,
-            now_ms,
-            Origin.COORDINATOR,
-            transaction_version,
-        )
-        found_log.advance_high_watermark(found_log.log_end_offset)
-        if found.waiters:
-            broker.wake_ups.changed(found)
-        if partition[0] == CONSUMER_OFFSETS:
-            broker.groups.transaction_ended(found, *producer, committed=is_commit)
-=======
         self._append_marker(partition, marker, producer, transaction_version, is_commit=is_commit)
->>>>>>> coordination
 
     # --- what the shards ask for (transactions.shard.Doors) -------------------------------------
 
@@ -340,7 +323,8 @@ class TransactionCoordinator:
         broker = self._broker
         found = broker.partitions.find(*partition)
         found_log = found.online_log()
-        found_log.append_as_leader(
+        append_as_leader(
+            found_log,
             memoryview(marker),
             found.leader_epoch,
             broker.clock.now_ms(),

@@ -5,10 +5,6 @@ from collections.abc import Iterable
 from struct import Struct
 
 from headrace.errors import CorruptMessage
-<<<<<<< HEAD
-from headrace.protocol.batches import BatchHeader, records_of
-from headrace.protocol.control_records import ControlType, control_type
-=======
 from headrace.protocol.batches import (
     ATTRIBUTES_POSITION,
     CONTROL,
@@ -17,7 +13,7 @@ from headrace.protocol.batches import (
     BatchHeader,
     records_of,
 )
->>>>>>> coordination
+from headrace.protocol.control_records import ControlType, control_type
 from headrace.runtime import files
 from headrace.storage.producer_state import EndMarker, ProducerStates
 from headrace.storage.scanning import headers_in
@@ -25,10 +21,6 @@ from headrace.storage.segment import Segment
 
 _log = logging.getLogger(__name__)
 
-<<<<<<< HEAD
-=======
-_ABORT = 0
-_COMMIT = 1
 # A marker as Kafka writes it: the record's length, attributes and deltas and the key's length; key
 # (version, kind); the value's length; value (version, coordinator epoch); no headers.
 _USUAL = Struct(">5shhBhiB")
@@ -37,7 +29,6 @@ _USUAL_SIZE = HEADER_SIZE + _USUAL.size
 _USUAL_BEFORE_KEY = b"\x20\0\0\0\x08"
 _USUAL_VALUE_SIZE = 0x0C
 
->>>>>>> coordination
 
 def replay_segments(states: ProducerStates, segments: Iterable[Segment], end_offset: int) -> None:
     """Bring the states up to an offset by the batches between; segments in ascending order."""
@@ -112,10 +103,7 @@ def marker_of(batch: bytes | bytearray | memoryview) -> EndMarker | None:
     if value is None or len(value) < 6:
         raise CorruptMessage("a transaction marker has no value")
     coordinator_epoch = int.from_bytes(value[2:6], "big", signed=True)
-<<<<<<< HEAD
     return EndMarker(kind == ControlType.COMMIT, coordinator_epoch, records[0].timestamp)
-=======
-    return EndMarker(kind == _COMMIT, coordinator_epoch, records[0].timestamp)
 
 
 def _usual_marker(batch: bytes | bytearray | memoryview) -> EndMarker | None:
@@ -125,10 +113,9 @@ def _usual_marker(batch: bytes | bytearray | memoryview) -> EndMarker | None:
     if (
         attributes != CONTROL | TRANSACTIONAL
         or before_key != _USUAL_BEFORE_KEY
-        or kind not in (_ABORT, _COMMIT)
+        or kind not in (ControlType.ABORT, ControlType.COMMIT)
         or value_size != _USUAL_VALUE_SIZE
         or header_count
     ):
         return None
-    return EndMarker(kind == _COMMIT, epoch, timestamp)
->>>>>>> coordination
+    return EndMarker(kind == ControlType.COMMIT, epoch, timestamp)
