@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import headrace
+from headrace.client.bulk import RecordProducer
 from headrace.client.properties import InvalidProperty
+from headrace.client.records import OutgoingRecord
 from headrace.errors import MessageTooLarge, ProducerFenced
 from tests.clients import SECONDS_MAX, create_topic, read, read_values, watermarks
 from tests.nodes import HOST, Node, free_port
@@ -298,6 +300,15 @@ def test_a_second_owner_of_a_transactional_id_fences_the_first(node: Node, topic
 def test_a_property_with_a_typo_is_an_error_with_the_nearest_name() -> None:
     with pytest.raises(InvalidProperty, match=r"Did you mean linger\.ms\?"):
         headrace.Producer({"bootstrap.servers": "localhost", "lingr.ms": 5})
+
+
+def test_the_commands_producer_counts_what_is_refused(node: Node) -> None:
+    """PRD-12: also of records with headers, which go another way."""
+    topic = create_topic(node, max_message_bytes=1000)
+    bulk = RecordProducer(node.address, topic, {})
+    bulk.send([OutgoingRecord(bytes(5000), headers=(("h", b"1"),))])
+    assert bulk.flush(SECONDS_MAX) == 0
+    assert bulk.failed == 1
 
 
 def test_closing_without_a_broker_is_bounded() -> None:

@@ -188,6 +188,25 @@ def test_members_go_on_after_a_crash_of_the_broker(start_node: Callable[..., Nod
         assert described(node, group).members[0].member_id == before
 
 
+def test_a_broker_stops_while_members_wait(start_node: Callable[..., Node]) -> None:
+    """OPS-1: a join that waits for others is sent away, not waited for."""
+    node = start_node(group_initial_rebalance_delay_ms="60000")
+    with Connection(node.port) as connection:
+        find(connection, "g")
+        fields = {
+            "group_id": "g",
+            "session_timeout": seconds(6),
+            "rebalance_timeout": seconds(100),
+            "member_id": "",
+            "protocol_type": "consumer",
+            "protocols": [{"name": "range", "metadata": b""}],
+        }
+        connection.send("join_group", 3, **fields)
+        other = admin(node)
+        eventually(lambda: other.list_consumer_groups().result(SECONDS_MAX).valid)
+        assert node.stop() == 0
+
+
 def test_groups_are_listed_and_deleted(node: Node, topic: str) -> None:
     """CON-13"""
     group, client = unique_name("group"), admin(node)
@@ -249,6 +268,7 @@ def test_kafka_python(node: Node) -> None:
         group_id=group,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
+        metadata_max_age_ms=500,  # It may join before it has heard of the topic's partitions.
     )
     try:
         got: list[Any] = []

@@ -8,7 +8,7 @@ processed when it is handed out, and lose the rest of a list when the process di
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -111,6 +111,7 @@ class Consumer:
         )
         self._assigned = {}
         names = [topics] if isinstance(topics, str) else list(topics)
+        self._note_topics(names)
         self._consumer.subscribe(
             names,
             on_assign=self._rebalancing.on_assign,
@@ -124,6 +125,7 @@ class Consumer:
             partitions = self.partitions_of(partitions)
         self._forget(self.assignment())
         self._assigned = {(part.topic, part.partition): part.offset for part in partitions}
+        self._note_topics({part.topic for part in partitions})
         self._consumer.assign(list(partitions))
 
     def unsubscribe(self) -> None:
@@ -382,6 +384,10 @@ class Consumer:
     def _forget(self, partitions: Iterable[TopicPartition]) -> None:
         """Partitions have come or gone: nothing that was known of them holds any more."""
         self._drop({(part.topic, part.partition) for part in partitions})
+
+    def _note_topics(self, names: Collection[str]) -> None:
+        (first, *others) = names or ("^",)
+        self._progress.only_topic = None if others or first.startswith("^") else first
 
     def _drop(self, places: set[Place]) -> None:
         self._progress.drop(places)

@@ -4,7 +4,7 @@ Records come in batches and are handed out as a whole or one by one. A record is
 application asks for more. No clock, no client: only lists of records and offsets.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from operator import length_hint
 
 from confluent_kafka import Message
@@ -17,6 +17,8 @@ class Progress:
     """The account of one consumer."""
 
     def __init__(self) -> None:
+        self.only_topic: str | None = None
+        """The one topic that all records are of, where that is known: it makes counting cheap."""
         self.positions: dict[Place, int] = {}
         """The offset after the last processed record."""
         self.uncommitted: dict[Place, int] = {}
@@ -113,9 +115,15 @@ class Progress:
 
     def _offsets(self, handed: int) -> dict[Place, int]:
         batch = self._batch[self._counted : handed]
-        # This runs for every record; the last of each place stays.
-        last = {(one.topic(), one.partition()): one for one in batch if one is not None}
-        return {place_of(message): offset_of(message) + 1 for message in last.values()}
+        # This runs for every record; the last of each partition stays.
+        last: Iterable[Message]
+        if self.only_topic is not None:
+            last = {one.partition(): one for one in batch if one is not None}.values()
+        else:
+            last = {
+                (one.topic(), one.partition()): one for one in batch if one is not None
+            }.values()
+        return {place_of(message): offset_of(message) + 1 for message in last}
 
 
 def place_of(message: Message) -> Place:

@@ -232,7 +232,10 @@ def _settled(
         or group.note is None
         or group.note.topics is not context.image.topics
         or group.note.hash != group.metadata_hash
-        or group.regexes
+        or (
+            group.regexes
+            and context.now_ms - group.note.at_ms >= context.settings.regex_refresh_interval_ms
+        )
     ):
         return None
     reply = ConsumerGroupHeartbeatResponse(

@@ -32,6 +32,9 @@ class _Suspended:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         work, awaited = self._work, self._awaited
+        # A future that others have begun to wait for meanwhile has lost this mark, without which
+        # a task takes it for something that was yielded by mistake.
+        awaited._asyncio_future_blocking = True
         while True:
             failure: BaseException | None = None
             result = None

@@ -19,6 +19,7 @@ from headrace.groups.consumer_offsets import LateCommit
 from headrace.groups.offsets import Commit, check_commit, commit
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.codec import encode
 from headrace.protocol.schemas.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -27,6 +28,10 @@ from headrace.protocol.schemas.offset_commit import (
 )
 
 _TOPIC_IDS_FROM = 10
+_SHAPES_KNOWN_MAX = 2000
+
+_fine_answers: dict[tuple[object, ...], bytes] = {}
+"""The bytes of answers without an error: a member commits for the same partitions all its life."""
 
 
 def _refuse(request: OffsetCommitRequest, error: KafkaError, version: int) -> OffsetCommitResponse:
@@ -36,13 +41,13 @@ def _refuse(request: OffsetCommitRequest, error: KafkaError, version: int) -> Of
 @api(ApiKey.OFFSET_COMMIT, versions=range(2, 11), refuse=_refuse)
 def offset_commit(
     request: OffsetCommitRequest, call: Call
-) -> OffsetCommitResponse | Coroutine[Any, Any, OffsetCommitResponse]:
-    if not request.group_id:
-        raise InvalidGroupId("the group id is empty")
-    shard = call.broker.groups.shard_for(request.group_id)
+) -> OffsetCommitResponse | bytes | Coroutine[Any, Any, OffsetCommitResponse | bytes]:
     group_id, member_id = request.group_id, request.member_id
-    response = _response(request, 0)
-    commits, places = _known(request, response, call.broker.image, call.version)
+    if not group_id:
+        raise InvalidGroupId("the group id is empty")
+    broker = call.broker
+    shard = broker.groups.shard_for(group_id)
+    commits, refused = _sorted_out(request, broker.image, call.version)
     try:
         check_commit(
             shard.state,
@@ -54,13 +59,11 @@ def offset_commit(
         )
     except LateCommit as late:
         late.check((topic_id, partition) for _, topic_id, partition, *_ in commits)
-    if not commits:
-        return response
     effects = commit(
         shard.state,
         group_id,
         commits,
-        call.broker.clock.now_ms(),
+        broker.clock.now_ms(),
         retention_ms=request.retention_time_ms,
     )
     if member_id:
@@ -69,37 +72,36 @@ def offset_commit(
             effects.timers[session[0]] = session[1]
     codes = shard.carry_out(effects)
     if isinstance(codes, Coroutine):
-        return _later(codes, places, response)
-    return _fill_in(codes or [], places, response)
+        return _later(codes, refused, request, call.version)
+    return _answer(codes or [], refused, request, call.version)
 
 
 async def _later(
     codes: Coroutine[Any, Any, list[int]],
-    places: list[OffsetCommitResponsePartition],
-    response: OffsetCommitResponse,
-) -> OffsetCommitResponse:
-    return _fill_in(await codes, places, response)
-
-
-def _known(
+    refused: dict[int, int],
     request: OffsetCommitRequest,
-    response: OffsetCommitResponse,
-    image: MetadataImage,
     version: int,
-) -> tuple[list[Commit], list[OffsetCommitResponsePartition]]:
-    """What is committed for partitions that exist, and where its answers go."""
+) -> OffsetCommitResponse | bytes:
+    return _answer(await codes, refused, request, version)
+
+
+def _sorted_out(
+    request: OffsetCommitRequest, image: MetadataImage, version: int
+) -> tuple[list[Commit], dict[int, int]]:
+    """What is committed for partitions that exist; the codes of the others, by place."""
     commits: list[Commit] = []
-    places: list[OffsetCommitResponsePartition] = []
-    for asked, answered in zip(request.topics, response.topics, strict=True):
+    refused: dict[int, int] = {}
+    place = -1
+    for asked in request.topics:
         by_id = version >= _TOPIC_IDS_FROM
         topic = image.topics_by_id.get(asked.topic_id) if by_id else image.topics.get(asked.name)
         count = 0 if topic is None else len(topic.partitions)
-        for one, place in zip(asked.partitions, answered.partitions, strict=True):
+        for one in asked.partitions:
+            place += 1
             if topic is None or not 0 <= one.partition_index < count:
                 is_id = by_id and topic is None
-                place.error_code = UnknownTopicId.code if is_id else UnknownTopicOrPartition.code
+                refused[place] = UnknownTopicId.code if is_id else UnknownTopicOrPartition.code
                 continue
-            places.append(place)
             commits.append(
                 (
                     topic.name,
@@ -110,17 +112,36 @@ def _known(
                     one.committed_metadata,
                 )
             )
-    return commits, places
+    return commits, refused
 
 
-def _fill_in(
-    codes: list[int],
-    places: list[OffsetCommitResponsePartition],
-    response: OffsetCommitResponse,
-) -> OffsetCommitResponse:
-    for place, code in zip(places, codes, strict=True):
-        place.error_code = code
+def _answer(
+    codes: list[int], refused: dict[int, int], request: OffsetCommitRequest, version: int
+) -> OffsetCommitResponse | bytes:
+    if not refused and not any(codes):
+        return _fine_answer(request, version)
+    response = _response(request, 0)
+    rest = iter(codes)
+    places = [one for topic in response.topics for one in topic.partitions]
+    for place, one in enumerate(places):
+        one.error_code = refused[place] if place in refused else next(rest)
     return response
+
+
+def _fine_answer(request: OffsetCommitRequest, version: int) -> bytes:
+    shape = (
+        version,
+        *[
+            (topic.name or topic.topic_id, *[one.partition_index for one in topic.partitions])
+            for topic in request.topics
+        ],
+    )
+    answer = _fine_answers.get(shape)
+    if answer is None:
+        if len(_fine_answers) >= _SHAPES_KNOWN_MAX:
+            _fine_answers.clear()
+        answer = _fine_answers[shape] = bytes(encode(_response(request, 0), version))
+    return answer
 
 
 def _response(request: OffsetCommitRequest, code: int) -> OffsetCommitResponse:

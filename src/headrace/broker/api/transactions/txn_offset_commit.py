@@ -14,11 +14,14 @@ from headrace.coordination.effects import Producer
 from headrace.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
+    IllegalGeneration,
     InvalidGroupId,
     KafkaError,
     NetworkException,
+    StaleMemberEpoch,
     UnknownTopicOrPartition,
 )
+from headrace.groups.consumer_offsets import LateCommit
 from headrace.groups.offsets import Commit, check_commit, commit
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.txn_offset_commit import (
@@ -32,6 +35,7 @@ from headrace.transactions.coordinator import ProducerIdAndEpoch
 
 if TYPE_CHECKING:
     from headrace.broker.partitions import Partition
+    from headrace.groups.shard import GroupShard
 
 _LOADING_FROM = 2
 _ABORTABLE_FROM = 4
@@ -72,15 +76,7 @@ async def _commit(request: TxnOffsetCommitRequest, call: Call, commits: list[Com
         raise InvalidGroupId("the group id is empty")
     shard = broker.groups.shard_for(request.group_id)
     await _check_transaction(request, call, shard.partition)
-    check_commit(
-        shard.state,
-        request.group_id,
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id,
-        version=call.version,
-        is_transaction=True,
-    )
+    _check_member(request, call, shard.state, commits)
     effects = commit(
         shard.state,
         request.group_id,
@@ -93,6 +89,29 @@ async def _commit(request: TxnOffsetCommitRequest, call: Call, commits: list[Com
         codes = await codes
     assert codes is not None
     return codes
+
+
+def _check_member(
+    request: TxnOffsetCommitRequest, call: Call, state: "GroupShard", commits: list[Commit]
+) -> None:
+    """Producers know generations only: a stale member epoch is told as one."""
+    try:
+        check_commit(
+            state,
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            version=call.version,
+            is_transaction=True,
+        )
+    except StaleMemberEpoch as stale:
+        if not isinstance(stale, LateCommit):
+            raise IllegalGeneration(str(stale)) from stale
+        try:
+            stale.check((topic_id, partition) for _, topic_id, partition, *_ in commits)
+        except StaleMemberEpoch as error:
+            raise IllegalGeneration(str(error)) from error
 
 
 async def _check_transaction(
