@@ -24,7 +24,7 @@ from tests.group_shards import GROUP, ShardInMemory, Ticket
 SEEDS = range(60)
 PARTITIONS = 12
 STEPS = 400
-SESSION_MS, REBALANCE_MS = 10_000, 30_000
+TIMEOUTS_MS = ((10_000, 30_000), (60_000, 8000))  # Of the session, and of a rebalance.
 LOST = {UnknownMemberId.code, FencedInstanceId.code}
 
 
@@ -40,10 +40,19 @@ class Consumer:
         self.waiting: Ticket | None = None
         self.is_syncing = False
         self.patience_ms = 0
-        self.is_dead = False
+        self.naps_until_ms = 0
 
     def act(self) -> None:
-        if self.waiting is not None:
+        chance, now_ms = self.world.chance, self.world.shard.now_ms
+        if now_ms < self.naps_until_ms:
+            return
+        if self.naps_until_ms and self.owned and self.generation >= 0:
+            # It was busy with its records; the generation it commits in may be long gone.
+            self.world.commit(self, chance.choice(sorted(self.owned)))
+        self.naps_until_ms = 0
+        if chance.random() < self.world.loss / 2:
+            self.naps_until_ms = now_ms + chance.randrange(2000, 40_000)
+        elif self.waiting is not None:
             self._look_for_answer()
         elif self.generation < 0:
             self._join()
@@ -56,12 +65,12 @@ class Consumer:
         self.waiting = self.world.shard.join(
             self.member_id,
             instance_id=self.instance_id,
-            session_ms=SESSION_MS,
-            rebalance_ms=REBALANCE_MS,
+            session_ms=self.world.session_ms,
+            rebalance_ms=self.world.rebalance_ms,
             version=chance.choice((3, 5, 9)),
         )
         self.is_syncing = False
-        self.patience_ms = self.world.shard.now_ms + 2 * REBALANCE_MS
+        self.patience_ms = self.world.shard.now_ms + 2 * self.world.rebalance_ms
 
     def _look_for_answer(self) -> None:
         assert self.waiting is not None
@@ -101,7 +110,7 @@ class Consumer:
                 for index, one in enumerate(ids)
             }
         self.is_syncing = True
-        self.patience_ms = self.world.shard.now_ms + REBALANCE_MS
+        self.patience_ms = self.world.shard.now_ms + self.world.rebalance_ms
         self.waiting = self.world.shard.sync(
             self.member_id, self.generation, shares, instance_id=self.instance_id
         )
@@ -116,6 +125,8 @@ class Consumer:
             return
         for _ in range(1 + (chance.random() < self.world.loss)):
             code = shard.heartbeat(self.member_id, self.generation, self.instance_id)
+        if code == 0:
+            assert self.generation == shard.group.generation, "a stale member was left in peace"
         if code == RebalanceInProgress.code:
             self.generation = -1
         elif code:
@@ -127,7 +138,8 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
-        self.loss = self.chance.choice((0.0, 0.05, 0.2))
+        self.loss = self.chance.choice((0.0, 0.05, 0.2, 0.4))
+        self.session_ms, self.rebalance_ms = self.chance.choice(TIMEOUTS_MS)
         self.shard = ShardInMemory()
         self.consumers: list[Consumer] = []
         self.owners: dict[tuple[int, int], str] = {}
@@ -136,7 +148,7 @@ class World:
 
     def add(self) -> None:
         self.names += 1
-        is_static = self.chance.random() < 0.3
+        is_static = self.chance.random() < 0.5
         self.consumers.append(Consumer(self, f"c{self.names}", is_static=is_static))
 
     def commit(self, consumer: Consumer, partition: int) -> None:
@@ -149,6 +161,9 @@ class World:
             instance_id=consumer.instance_id,
         )
         if code == 0:
+            group = self.shard.group
+            assert consumer.generation == group.generation, "a stale commit was taken"
+            assert consumer.member_id in group.members, "a stranger's commit was taken"
             self.promised[partition] = offset
         elif code in LOST or code == IllegalGeneration.code:
             consumer._on_error(code, "")
@@ -195,7 +210,7 @@ class World:
     def calm_down(self) -> None:
         """No more weather: the group has to become stable."""
         self.loss = 0.0
-        for _ in range(200):
+        for _ in range(300):
             for consumer in self.consumers:
                 consumer.act()
             self.shard.pass_time(1000)

@@ -303,6 +303,9 @@ class ClassicGroup:
         member.member_id = member_id
         if self.leader_id == old:
             self.leader_id = member_id
+        if old in self.pending_sync:
+            self.pending_sync.remove(old)
+            self.pending_sync.add(member_id)
         assert member.instance_id is not None
         self.static_ids[member.instance_id] = member_id
 

@@ -1,5 +1,7 @@
 """The classic group protocol, request by request, against what Kafka's coordinator answers."""
 
+from typing import Any
+
 import pytest
 
 from headrace.errors import (
@@ -403,6 +405,20 @@ def test_a_static_member_is_removed_by_its_name(shard: ShardInMemory) -> None:
     old = static_group(shard)
     assert shard.leave(("", "a"))[0].error_code == 0
     assert old[0] not in shard.group.members
+
+
+def test_a_static_member_that_came_back_and_never_syncs_is_out(shard: ShardInMemory) -> None:
+    """Found by the simulation."""
+    timeouts: Any = {"session_ms": 300_000, "rebalance_ms": 20_000}
+    tickets = [shard.join(instance_id=name, **timeouts) for name in "ab"]
+    shard.pass_time(10_000)
+    joined = [ticket.answer for ticket in tickets]
+    leader = joined[0].leader
+    shard.sync(leader, 1, {leader: b"all"})
+    silent = next(one for one in joined if one.member_id != leader)
+    back = shard.join(instance_id="ab"[joined.index(silent)], **timeouts)
+    shard.pass_time(20_000)
+    assert back.answer.member_id not in shard.group.members
 
 
 def test_absent_static_members_do_not_lose_their_place_in_a_rebalance(
