@@ -111,10 +111,15 @@ def test_a_prepared_transaction_is_finished_by_the_other(
     producer_id, epoch = state_of(first)[1:]
     first.kill()
     append_state(first.data, prepared(NAME, producer_id, epoch, topic, is_commit=is_commit))
+    # Kafka sends the markers to the address that it finds in the metadata when it starts.
+    second.port = first.port
     second.start()
     expected = [b"in doubt", b"plain"] if is_commit else [b"plain"]
+    # Kafka asks its own port for the markers before it listens, and may wait 30 s to ask again.
     eventually(
-        lambda: read_values(second, topic, **COMMITTED), expect=lambda found: found == expected
+        lambda: read_values(second, topic, **COMMITTED),
+        seconds=90,
+        expect=lambda found: found == expected,
     )
     state = "CompleteCommit" if is_commit else "CompleteAbort"
     eventually(lambda: state_of(second)[0], expect=lambda found: found == state)
