@@ -210,10 +210,23 @@ def read_values(node: Node, topic: str, **options: Any) -> list[bytes | None]:
 def watermarks(node: Node, topic: str, partition: int = 0) -> tuple[int, int]:
     """First offset and next offset of a partition."""
     with consumer(node) as client:
-        answer = client.get_watermark_offsets(TopicPartition(topic, partition), SECONDS_MAX)
+        wanted = TopicPartition(topic, partition)
+        answer = eventually(
+            lambda: _watermarks_if_led(client, wanted), expect=lambda found: found is not None
+        )
         assert answer is not None
         low, high = answer
         return low, high
+
+
+def _watermarks_if_led(client: Consumer, wanted: TopicPartition) -> tuple[int, int] | None:
+    """None while a broker that has just started does not lead the partition yet."""
+    try:
+        return client.get_watermark_offsets(wanted, SECONDS_MAX)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+            raise
+        return None
 
 
 def dotted(config: Mapping[str, object]) -> dict[str, Any]:
