@@ -62,9 +62,11 @@ $(VENV)/bin/python:
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Headrace into $(VENV) ..."
 	@$(call INSTALL,.)
+	@$(BIN)/python -m compileall -q src/headrace
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Headrace and its test tools into $(VENV) ..."
 	@$(call INSTALL,.[dev])
+	@$(BIN)/python -m compileall -q src/headrace
 	@touch $@ $(VENV)/installed

@@ -14,6 +14,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
+from mmap import mmap
 from struct import Struct
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol
@@ -45,6 +46,7 @@ class FilePart(Protocol):
 
 Buffer = bytes | bytearray | memoryview
 Part = Buffer | FilePart
+FrameBuffer = bytearray | mmap
 
 
 class HostileFrame(HeadraceError):
@@ -57,17 +59,24 @@ class FrameBuffers:
     def __init__(self, request_bytes_max: int, *, kept_max: int = 8, kept_bytes: int = 2 << 20):
         self.request_bytes_max = request_bytes_max
         self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
-        self._kept: list[bytearray] = []
+        self._kept: list[mmap] = []
         self._kept_max = kept_max
         self._kept_bytes = kept_bytes
 
-    def take(self, size: int) -> bytearray:
-        if _LARGE_FRAME_BYTES * 2 < size <= self._kept_bytes:
-            return self._kept.pop() if self._kept else bytearray(self._kept_bytes)
-        return bytearray(size)  # Zeroed lazily by the kernel: costs memory only as bytes arrive.
+    def take(self, size: int) -> FrameBuffer:
+        """Pages of a mapping are made as bytes arrive: an announcement alone costs nothing."""
+        if size <= _LARGE_FRAME_BYTES * 2:
+            return bytearray(size)
+        if size > self._kept_bytes:
+            return mmap(-1, size)
+        return self._kept.pop() if self._kept else mmap(-1, self._kept_bytes)
 
-    def give_back(self, buffer: bytearray) -> None:
-        if len(buffer) == self._kept_bytes and len(self._kept) < self._kept_max:
+    def give_back(self, buffer: FrameBuffer) -> None:
+        if (
+            isinstance(buffer, mmap)
+            and len(buffer) == self._kept_bytes
+            and len(self._kept) < self._kept_max
+        ):
             self._kept.append(buffer)
 
 
@@ -134,7 +143,7 @@ class Connection:
         self.idle_sweeps = 0
         self.stashed_ns = 0  # When frames began to wait for a request before them, else 0.
         self._stash = b""
-        self._frame: bytearray | None = None
+        self._frame: FrameBuffer | None = None
         self._frame_size = 0
         self._filled = 0
         self._out: deque[Part] = deque()
@@ -208,7 +217,7 @@ class Connection:
         if self._waiting or self._out:
             self.stashed_ns = perf_counter_ns()
 
-    def _fill_frame(self, frame: bytearray) -> None:
+    def _fill_frame(self, frame: FrameBuffer) -> None:
         size = self._frame_size
         view = memoryview(frame)
         while self._filled < size:

@@ -55,15 +55,27 @@ class Flusher:
             await self._round
 
     async def _run(self) -> None:
-        while self._waiters:
-            logs, self._logs = list(self._logs), {}
-            waiters, self._waiters = self._waiters, []
-            failure: KafkaStorageError | None = None
-            for log in logs:
-                failure = await self.carry_out(log, log.plan_flush()) or failure
-            for then in waiters:
-                then(failure)
-        self._round = None
+        try:
+            while self._waiters:
+                logs, self._logs = list(self._logs), {}
+                waiters, self._waiters = self._waiters, []
+                failure: KafkaStorageError | None = None
+                for log in logs:
+                    failure = await self._flush_one(log) or failure
+                for then in waiters:
+                    then(failure)
+        finally:
+            self._round = None
+
+    async def _flush_one(self, log: "Log") -> KafkaStorageError | None:
+        """A log whose files are gone fails alone; the others of the round are synced."""
+        try:
+            plan = log.plan_flush()
+        except (OSError, KafkaStorageError) as error:
+            if isinstance(error, OSError):
+                self._on_failure(log, error)
+            return KafkaStorageError(f"{log.topic_partition} cannot be synced: {error}")
+        return await self.carry_out(log, plan)
 
     async def carry_out(self, log: "Log", plan: "FlushPlan") -> KafkaStorageError | None:
         """Sync what a plan names; a disk that refuses is reported, and the error returned."""

@@ -55,6 +55,8 @@ class Partition:
                 f"the log directory of {self.topic.name}-{self.index} is offline; "
                 "see the broker's log for the disk error"
             )
+        if self.log.failure is not None:
+            self.log.refuse()
         return self.log
 
     def append(

@@ -55,6 +55,7 @@ class ProduceShape:
         "acks",
         "is_flexible",
         "is_transactional",
+        "key",
         "partition",
     )
 
@@ -68,6 +69,7 @@ class ProduceShape:
         is_transactional: bool = False,
     ) -> None:
         self.partition = partition
+        self.key = key
         self.acks = acks
         self.is_transactional = is_transactional
         self.is_flexible = version >= FLEXIBLE_FROM

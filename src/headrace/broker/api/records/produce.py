@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.broker.api.registry import api
 from headrace.broker.produce_admission import Admission, admit, is_transactional
-from headrace.broker.produce_shapes import PREFIX_START
+from headrace.broker.produce_shapes import PREFIX_START, ProduceShape
 from headrace.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
     KafkaError,
+    KafkaStorageError,
     TransactionalIdAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -210,6 +211,10 @@ def produce_again(
             end_offset = log.log_end_offset
             count = end_offset - base_offset
             log.advance_high_watermark(end_offset)
+    except KafkaStorageError as error:
+        # The batch may bear our marks already, so it cannot go the long way as if it were new.
+        _refuse_again(connection, shape, version, correlation_id, error)
+        return True
     except KafkaError:
         return False  # Nothing was appended, and the long way knows how to tell it.
     if partition.waiters:
@@ -223,6 +228,23 @@ def produce_again(
             shape.answer(correlation_id, base_offset, append_time_ms, log.log_start_offset)
         )
     return True
+
+
+def _refuse_again(
+    connection: "Connection",
+    shape: ProduceShape,
+    version: int,
+    correlation_id: int,
+    error: KafkaError,
+) -> None:
+    index = shape.partition.index
+    request = ProduceView(None, shape.acks, 0, [(shape.key, [(index, None)])])
+    failures: Failures = {(shape.key, index): error}
+    if shape.acks:
+        done: Done = [(shape.key, [])]
+        connection.answer(_with_failures(request, version, correlation_id, done, failures))
+    else:
+        connection.close()
 
 
 def _learn(
