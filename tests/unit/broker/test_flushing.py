@@ -95,3 +95,25 @@ def test_a_disk_that_refuses_is_reported_and_told() -> None:
     assert round_.failed == [cast(Log, broken)]
     assert isinstance(round_.told[0], KafkaStorageError)
     assert broken.synced == 0
+
+
+class LostLog(SlowLog):
+    """A log whose directory is gone."""
+
+    def plan_flush(self) -> SlowLog:
+        raise FileNotFoundError(2, "No such file or directory")
+
+
+def test_a_lost_directory_does_not_stop_the_rounds_of_others() -> None:
+    async def scenario() -> tuple[Round, SlowLog]:
+        round_, healthy = Round(), SlowLog()
+        round_.flush(LostLog())
+        await round_.finish()
+        round_.flush(healthy)
+        await round_.finish()
+        return round_, healthy
+
+    round_, healthy = asyncio.run(scenario())
+    assert isinstance(round_.told[0], KafkaStorageError)
+    assert round_.told[1] is None
+    assert healthy.synced == 1
