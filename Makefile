@@ -32,7 +32,7 @@ types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
 unit: $(VENV)/installed-dev
-	$(PYTEST) -q -n $(JOBS) tests/unit tests/property
+	$(PYTEST) -q -n $(JOBS) tests/unit tests/property tests/simulation
 
 integration: $(VENV)/installed-dev
 	$(PYTEST) -q -n $(JOBS) tests/integration

@@ -20,8 +20,8 @@ from headrace.errors import (
 from headrace.groups.classic_group import ClassicGroup, State
 from headrace.protocol.schemas.join_group import JoinGroupResponse
 from tests.group_shards import GROUP, ShardInMemory, Ticket
+from tests.seeds import seeds
 
-SEEDS = range(60)
 PARTITIONS = 12
 STEPS = 400
 TIMEOUTS_MS = ((10_000, 30_000), (60_000, 8000))  # Of the session, and of a rebalance.
@@ -216,7 +216,7 @@ class World:
             self.shard.pass_time(1000)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(16))
 def test_groups_survive_the_weather(seed: int) -> None:
     """CON-3, CON-6, DEL-2: one owner each, all owned when it is calm, no offset ever lost."""
     world = World(seed)

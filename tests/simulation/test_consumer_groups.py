@@ -15,9 +15,9 @@ from headrace.protocol.schemas.consumer_group_heartbeat import ConsumerGroupHear
 from headrace.protocol.uuids import Uuid
 from tests.consumer_groups import GROUP, GroupsInMemory, request_of
 from tests.images import image_with, topic_id
+from tests.seeds import seeds
 
 TOPICS = ("bills", "orders", "parcels")
-SEEDS = range(40)
 
 
 class Consumer:
@@ -154,7 +154,7 @@ class Weather:
             assert set(held) == group.owners.keys()
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", seeds(16))
 def test_partitions_have_one_owner_always_and_each_has_one_in_the_end(seed: int) -> None:
     """CON-3, CON-4, CON-5."""
     weather = Weather(seed)
@@ -180,7 +180,7 @@ def test_partitions_have_one_owner_always_and_each_has_one_in_the_end(seed: int)
         assert max(loads) - min(loads) <= 1
 
 
-@pytest.mark.parametrize("seed", SEEDS[:20])
+@pytest.mark.parametrize("seed", seeds(8))
 def test_a_restart_forgets_nothing(seed: int) -> None:
     weather = Weather(seed)
     for _ in range(100):

@@ -19,10 +19,11 @@ from headrace.protocol.hot_produce import ProduceView
 from headrace.storage.log import Log
 from headrace.storage.producer_replay import marker_of
 from headrace.transactions.coordinator import ProducerIdAndEpoch
+from tests.seeds import seeds
 from tests.unit.broker.api.transactions.coordinated import PARTITIONS, TOPIC, TransactionBroker
 
 REPLACED_BY_AN_OLDER_CLIENT = 256  # Whose end the one before it once took for its own.
-SEEDS = (*range(40), REPLACED_BY_AN_OLDER_CLIENT)
+SEEDS = [*seeds(16), REPLACED_BY_AN_OLDER_CLIENT]
 STEPS = 150
 NAMES = ("a", "b", "c")
 EVERYTHING = 1 << 30
