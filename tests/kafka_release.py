@@ -4,6 +4,7 @@
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
 import subprocess
@@ -75,7 +76,7 @@ def find_kafka() -> KafkaRelease:
         raise KafkaMissing("no `java` on the path: install a Java 17 runtime to test with Kafka")
     if home := os.environ.get("KAFKA_HOME"):
         return KafkaRelease(Path(home) / "libs")
-    libs = cache_directory() / f"kafka-{VERSION}"
+    libs = cache_directory() / f"kafka-{VERSION}-{_of_pom()}"
     with only_one(libs.with_name(f"{libs.name}.lock")):
         if not libs.exists():
             download(libs)
@@ -85,6 +86,11 @@ def find_kafka() -> KafkaRelease:
 def cache_directory() -> Path:
     root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(root) / "headrace"
+
+
+def _of_pom() -> str:
+    """A name that changes with the list of artifacts, so that an older download is not enough."""
+    return hashlib.sha256(POM.read_bytes()).hexdigest()[:8]
 
 
 def download(libs: Path) -> None:

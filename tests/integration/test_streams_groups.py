@@ -1,4 +1,4 @@
-"""Streams groups (KIP-1071) with a real Kafka Streams application, exactly once."""
+"""A real Kafka Streams application, exactly once: as a streams group (KIP-1071) and as of old."""
 
 import shutil
 import subprocess
@@ -18,19 +18,27 @@ PROGRAM = Path(__file__).parent / "java" / "WordCount.java"
 
 @contextmanager
 def word_count(
-    release: KafkaRelease, node: Node, source: str, target: str, application: str, state: Path
+    release: KafkaRelease,
+    node: Node,
+    source: str,
+    target: str,
+    application: str,
+    state: Path,
+    protocol: str,
 ) -> Iterator[None]:
     """The application, running in two threads; it stops when its input is closed."""
     properties = [
         f"bootstrap.servers={node.address}",
         f"application.id={application}",
         f"state.dir={state}",
-        "group.protocol=streams",
+        f"group.protocol={protocol}",
         "processing.guarantee=exactly_once_v2",
         "num.stream.threads=2",
         "commit.interval.ms=100",
         "auto.offset.reset=earliest",
     ]
+    if protocol == "classic":  # Such a member does not say goodbye; its successor has to wait.
+        properties.append("session.timeout.ms=6000")
     command = ["java", "-Xmx256M", "-cp", f"{release.libs}/*", str(PROGRAM), source, target]
     with (state.with_suffix(".log")).open("wb") as log:
         running = subprocess.Popen(
@@ -57,12 +65,12 @@ def counts(node: Node, topic: str) -> dict[str, int]:
     return found
 
 
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no `javac` on the path: needs a JDK")
+@pytest.mark.parametrize("protocol", ["streams", "classic"])
 def test_a_word_count_runs_exactly_once_over_a_restart(
-    start_node: StartNode, kafka_release: KafkaRelease, tmp_path: Path
+    start_node: StartNode, kafka_release: KafkaRelease, tmp_path: Path, protocol: str
 ) -> None:
     """DEL-3: tasks, internal topics and transactions of a Java application."""
-    if not list(kafka_release.libs.glob("kafka-streams-4*.jar")) or not shutil.which("javac"):
-        pytest.skip("needs Kafka Streams (KAFKA_HOME with its jars) and a JDK")
     node = start_node(
         group_streams_initial_rebalance_delay_ms=0,
         group_streams_heartbeat_interval_ms=300,
@@ -70,7 +78,7 @@ def test_a_word_count_runs_exactly_once_over_a_restart(
     )
     source, target = create_topic(node, partitions=3), create_topic(node)
     application = unique_name("application")
-    names = (source, target, application, tmp_path / "state")
+    names = (source, target, application, tmp_path / "state", protocol)
     produce(node, source, values("the quick fox", "the dog"), partition=0)
     with word_count(kafka_release, node, *names):
         expected = {"the": 2, "quick": 1, "fox": 1, "dog": 1}
