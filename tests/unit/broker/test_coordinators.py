@@ -125,3 +125,40 @@ async def test_a_reply_waits_for_the_high_watermark(
     advance(broker.log(TOPIC, 0), 2)
     shard.on_high_watermark()
     assert await waiting == "done"
+
+
+async def test_who_waits_for_replicas_is_sent_elsewhere_when_the_leader_changes(
+    broker: UnitBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DEL-2: nobody knows whether the new leader has it, so it is not promised."""
+    shard = broker.groups.shard_for("g")
+    log_class = type(broker.log(TOPIC, 0))
+    monkeypatch.setattr(log_class, "advance_high_watermark", lambda self, offset: None)
+    ticket: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    effects = commits(2)
+    effects.answers = [(ticket, "a word to somebody else")]
+    reply = shard.carry_out(effects)
+    assert asyncio.iscoroutine(reply)
+    assert not ticket.done()
+    broker.groups.follow(led_by(broker.image, 2))
+    with pytest.raises(NotCoordinator):
+        await reply
+
+
+async def test_replies_leave_in_order_as_the_high_watermark_moves(
+    broker: UnitBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DEL-2: each when its own records are committed, not before."""
+    shard = broker.groups.shard_for("g")
+    log_class = type(broker.log(TOPIC, 0))
+    advance = log_class.advance_high_watermark
+    monkeypatch.setattr(log_class, "advance_high_watermark", lambda self, offset: None)
+    replies = [shard.carry_out(commits(count)) for count in (2, 3)]
+    waiting = [asyncio.ensure_future(reply) for reply in replies if asyncio.iscoroutine(reply)]
+    seen = []
+    for high_watermark in (1, 2, 4, 5):
+        advance(broker.log(TOPIC, 0), high_watermark)
+        shard.on_high_watermark()
+        await asyncio.sleep(0)
+        seen.append([task.done() for task in waiting])
+    assert seen == [[False, False], [True, False], [True, False], [True, True]]
