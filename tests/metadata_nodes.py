@@ -14,10 +14,11 @@ from headrace.protocol.uuids import random_uuid
 from headrace.raft.formatting import NewNode, format_directories
 from headrace.raft.metadata_log import MetadataLog, MetadataLogSettings
 from headrace.settings.broker import BrokerSettings
+from headrace.settings.broker_layers import BrokerLayers
 from headrace.storage.checkpoints import decode_identity
 
 NOW_MS = 1_800_000_000_000
-RULES = SettingsRules(BrokerSettings())
+RULES = SettingsRules(BrokerLayers(BrokerSettings()))
 ENDPOINT = Endpoint("CONTROLLER", "localhost", 9093)
 KAFKA_NODE = Path(__file__).parent / "data" / "kafka_node"
 

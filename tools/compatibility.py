@@ -35,16 +35,13 @@ KAFKA = {
 ONLY_WITH_A_PLUGIN = {ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY}
 
 LIMITS = (
-    "FindCoordinator and InitProducerId with a transactional id answer COORDINATOR_NOT_AVAILABLE: "
-    "groups and transactions have no coordinator yet. Consumers that assign partitions themselves "
-    "and idempotent producers work. Such a consumer should set `enable.auto.commit=false`: "
-    "otherwise librdkafka waits for the coordinator for `session.timeout.ms` when it is closed.",
     "Listeners speak PLAINTEXT only; there are no ACLs, so every client may do everything, and no "
     "quotas.",
     "One node is the whole cluster: replication factors above 1, reassignment and joining a "
     "cluster are refused or not there.",
-    "Configs of groups and tiered storage are refused. A broker config that Kafka can change live "
-    "and Headrace reads only at the start is read-only here.",
+    "Tiered storage is refused. Broker configs that Kafka has and Headrace does not honour are "
+    "taken, kept and described as Kafka does it, and the log says once that they have no effect. "
+    "Listeners cannot be changed while the broker runs.",
     "UnregisterBroker refuses this node itself.",
     "Texts of error messages are our own; codes are Kafka's.",
 )

@@ -1,6 +1,7 @@
 """Configs as an administrator sees them: where each value comes from, and what a change does."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -11,11 +12,14 @@ from confluent_kafka.admin import (
     ConfigSource,
     ResourceType,
 )
+from kio.schema.errors import ErrorCode
 
 from tests.clients import SECONDS_MAX, admin, configs_of, create_topic, topic_configs
 from tests.nodes import Node, eventually
+from tests.wire import Connection
 
 StartNode = Callable[..., Node]
+DATA = Path(__file__).resolve().parents[1] / "data"
 
 # What Kafka 4.3 has, unless told otherwise.
 TOPIC_DEFAULTS = {
@@ -129,6 +133,112 @@ def test_a_broker_default_changed_at_run_time_reaches_topics(node: Node, topic: 
     eventually(lambda: topic_configs(node, topic)["retention.ms"].value == "604800000")
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "before"),
+    [
+        ("sasl.kerberos.min.time.before.relogin", "58000", "60000"),
+        ("ssl.client.auth", "requested", "none"),
+        ("background.threads", "9", "10"),
+        ("num.io.threads", "9", "8"),
+        ("log.cleaner.io.buffer.size", "600000", "524288"),
+        ("max.connections", "1000000", "2147483647"),
+    ],
+)
+def test_what_kafka_lets_a_broker_change_is_taken_and_told(
+    node: Node, name: str, value: str, before: str
+) -> None:
+    """RET-1: per broker; the new value over the old one."""
+    broker = ConfigResource(ResourceType.BROKER, broker_name(node))
+    try:
+        change_resource(node, broker, name, AlterConfigOpType.SET, value)
+        entry = eventually(
+            lambda: broker_configs(node)[name], expect=lambda entry: entry.value == value
+        )
+        assert ConfigSource(entry.source) == ConfigSource.DYNAMIC_BROKER_CONFIG
+        assert not entry.is_read_only
+        layers = [(one.value, ConfigSource(one.source)) for one in entry.synonyms.values()]
+        assert (before, ConfigSource.DEFAULT_CONFIG) in layers
+    finally:
+        change_resource(node, broker, name, AlterConfigOpType.DELETE)
+    eventually(lambda: broker_configs(node)[name].value == before)
+
+
+def test_a_config_that_only_a_plug_in_knows_is_kept_and_hidden(node: Node) -> None:
+    """RET-1, SEC-1: any name is taken, and its value is told to nobody."""
+    with Connection(node.port) as connection:
+        set_for_all_brokers(connection, "some.plugin.key", "hunter2")
+        eventually(lambda: "some.plugin.key" in broker_configs(node))
+        entry = broker_configs(node)["some.plugin.key"]
+        set_for_all_brokers(connection, "some.plugin.key", None)
+    assert (entry.value, entry.is_sensitive) == (None, True)
+    assert ConfigSource(entry.source) == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("log.dirs", "/tmp"),
+        ("num.partitions", "3"),
+        ("num.io.threads", "many"),
+        ("num.io.threads", "1000"),
+        ("ssl.keystore.location", "/keys"),
+    ],
+)
+def test_what_kafka_does_not_let_a_broker_change_is_refused(
+    node: Node, name: str, value: str
+) -> None:
+    """RET-1: INVALID_REQUEST."""
+    broker = ConfigResource(ResourceType.BROKER, broker_name(node))
+    with pytest.raises(KafkaException) as refused:
+        change_resource(node, broker, name, AlterConfigOpType.SET, value)
+    assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    "name", ["ssl.client.auth", "listener.name.plaintext.ssl.keystore.location"]
+)
+def test_what_differs_from_broker_to_broker_cannot_be_set_for_all(node: Node, name: str) -> None:
+    """RET-1: INVALID_REQUEST."""
+    with Connection(node.port) as connection, pytest.raises(KafkaException) as refused:
+        set_for_all_brokers(connection, name, "required")
+    assert refused.value.args[0].code() == KafkaError.INVALID_REQUEST
+
+
+def test_a_broker_tells_all_configs_that_kafka_has(node: Node) -> None:
+    """RET-1: the whole set, each with its type; a node has both its names."""
+    configs = broker_configs(node)
+    told = {name for name in configs if not name.startswith("headrace.")}
+    definitions = (DATA / "kafka_configs.tsv").read_text().splitlines()
+    rows = [line.split("\t") for line in definitions if line.startswith("broker\t")]
+    public = {name for _, name, _, _, internal in rows if internal == "false"}
+    assert public <= told
+    assert configs["broker.id"].value == configs["node.id"].value == broker_name(node)
+    assert ConfigSource(configs["broker.id"].source) == ConfigSource.STATIC_BROKER_CONFIG
+    assert configs["process.roles"].value == "broker,controller"
+
+
+def test_connections_beyond_the_limit_wait_for_their_turn(start_node: StartNode) -> None:
+    """OPS-1: max.connections holds newcomers back, and lets them in when others go."""
+    node = start_node(max_connections=2)
+    first = accepted(node)
+    with accepted(node), Connection(node.port) as third:
+        third.send("api_versions", 0)
+        first.socket.close()
+        assert third.receive("api_versions", 0).error_code == ErrorCode.none
+
+
+def test_an_address_may_hold_as_many_connections_as_its_own_limit_says(
+    start_node: StartNode,
+) -> None:
+    """OPS-1: max.connections.per.ip and its overrides, which may change at run time."""
+    node = start_node()
+    with accepted(node) as first:
+        set_for_all_brokers(first, "max.connections.per.ip", "1")
+        eventually(lambda: is_turned_away(node))
+        set_for_all_brokers(first, "max.connections.per.ip.overrides", "127.0.0.1:50")
+        eventually(lambda: not is_turned_away(node))
+
+
 def test_configs_of_an_unknown_topic_are_refused(node: Node) -> None:
     """LOG-5"""
     with pytest.raises(KafkaException) as refused:
@@ -162,3 +272,42 @@ def broker_configs(node: Node) -> dict[str, ConfigEntry]:
 def broker_name(node: Node) -> str:
     (broker,) = admin(node).list_topics(timeout=SECONDS_MAX).brokers
     return str(broker)
+
+
+def accepted(node: Node) -> Connection:
+    """A connection that the broker has taken: it has answered."""
+
+    def opened() -> Connection | None:
+        connection = Connection(node.port)
+        try:
+            connection.call("api_versions", 0)
+        except ConnectionError:
+            connection.socket.close()
+            return None
+        return connection
+
+    connection = eventually(opened)
+    assert connection is not None
+    return connection
+
+
+def is_turned_away(node: Node) -> bool:
+    with Connection(node.port) as connection:
+        try:
+            connection.call("api_versions", 0)
+        except ConnectionError:
+            return True
+    return False
+
+
+def set_for_all_brokers(connection: Connection, name: str, value: str | None) -> None:
+    """Set or, without a value, remove a default; librdkafka cannot name the brokers together."""
+    operation = 1 if value is None else 0
+    config = {"name": name, "config_operation": operation, "value": value}
+    resource = {"resource_type": 4, "resource_name": "", "configs": [config]}
+    answer = connection.call(
+        "incremental_alter_configs", 0, resources=[resource], validate_only=False
+    )
+    (result,) = answer.responses
+    if result.error_code:
+        raise KafkaException(KafkaError(result.error_code.value))

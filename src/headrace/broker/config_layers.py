@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from headrace.controller.config_rules import SettingsRules
 from headrace.metadata.image import ResourceType
-from headrace.settings.describe import BrokerLayers
+from headrace.settings.broker_layers import BrokerLayers
 
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
@@ -21,4 +21,4 @@ def layers_of(broker: "Broker") -> BrokerLayers:
 
 def rules_of(broker: "Broker") -> SettingsRules:
     """What may be set, judged by the settings as they are at this moment."""
-    return SettingsRules(layers_of(broker).settings)
+    return SettingsRules(layers_of(broker))

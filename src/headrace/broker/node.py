@@ -238,11 +238,12 @@ class Broker:
         return GroupShard(lambda: self.settings, lambda: self.image)
 
     def _follow_settings(self) -> None:
-        """Configs that were changed at run time count for the controller's decisions as well."""
+        """Configs that were changed at run time count for controller and server as well."""
         settings = self.settings
         if settings is not self._followed_settings:
             self._followed_settings = settings
             self.controller.defaults = _defaults(settings)
+            self.server.limits = _limits(settings)
 
     def _bind(self, settings: BrokerSettings) -> list[Endpoint]:
         """Claim the ports, and with them the addresses that clients are told."""
@@ -396,7 +397,10 @@ def _controller_endpoint(settings: BrokerSettings) -> Endpoint:
 
 
 def _limits(settings: BrokerSettings) -> ServerLimits:
-    """Socket buffers are left to the kernel, which sizes them better, unless they are asked for."""
+    """Socket buffers are left to the kernel, which sizes them better, unless they are asked for.
+
+    Nor is Kafka's backlog of 50 ours unless asked for: a thousand clients that come at once wait.
+    """
     given = settings.given
     return ServerLimits(
         socket_request_max_bytes=settings.socket_request_max_bytes,
@@ -408,7 +412,12 @@ def _limits(settings: BrokerSettings) -> ServerLimits:
         ),
         connections_max_idle_ms=settings.connections_max_idle_ms,
         max_connections=settings.max_connections,
+        socket_listen_backlog_size=(
+            settings.socket_listen_backlog_size if "socket.listen.backlog.size" in given else 1024
+        ),
         max_connections_per_ip=settings.max_connections_per_ip,
+        max_connections_per_ip_overrides=settings.connections_per_ip,
+        max_connection_creation_rate=settings.max_connection_creation_rate,
     )
 
 

@@ -4,7 +4,7 @@ import errno
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _ACCEPTS_PER_TURN = 64
-_BACKLOG = 1024
 _SWEEPS_UNTIL_IDLE = 4
 _OUT_OF_DESCRIPTORS = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _ACCEPT_PAUSE_S = 0.2
+_INT_MAX = (1 << 31) - 1
 
 
 class CannotListen(HeadraceError):
@@ -35,8 +35,32 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     socket_send_buffer_bytes: int = -1
     socket_receive_buffer_bytes: int = -1
     connections_max_idle_ms: int = 600_000
-    max_connections: int = (1 << 31) - 1
-    max_connections_per_ip: int = (1 << 31) - 1
+    socket_listen_backlog_size: int = 1024
+    max_connections: int = _INT_MAX
+    max_connections_per_ip: int = _INT_MAX
+    max_connections_per_ip_overrides: Mapping[str, int] = {}
+    max_connection_creation_rate: int = _INT_MAX
+
+    def connections_of(self, host: str) -> int:
+        """How many connections one address may hold."""
+        return self.max_connections_per_ip_overrides.get(host, self.max_connections_per_ip)
+
+
+class Pace:
+    """How many connections were taken in this second."""
+
+    __slots__ = ("_second", "taken")
+
+    def __init__(self) -> None:
+        self._second = 0
+        self.taken = 0
+
+    def wait_s(self, now_s: float, rate: int) -> float:
+        """How long the next connection has to wait; 0 means that it may come."""
+        second = int(now_s)
+        if second != self._second:
+            self._second, self.taken = second, 0
+        return 0.0 if self.taken < rate else second + 1 - now_s
 
 
 class Server:
@@ -54,10 +78,22 @@ class Server:
         self._buffers = FrameBuffers(limits.socket_request_max_bytes)
         self._sockets: dict[str, socket.socket] = {}
         self._per_host: Counter[str] = Counter()
+        self._held: set[str] = set()
+        self._pace = Pace()
         self._sweep: asyncio.TimerHandle | None = None
         self.connections: set[Connection] = set()
         self.accepted = 0
         self.refused = 0
+
+    @property
+    def limits(self) -> ServerLimits:
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: ServerLimits) -> None:
+        """Limits count for connections to come; those there are may stay."""
+        self._limits = limits
+        self._accept_again()
 
     def bind(self, listener: str, host: str, port: int) -> tuple[str, int]:
         """Claim an address without serving it yet; port 0 takes any that is free."""
@@ -79,7 +115,7 @@ class Server:
 
     def start(self) -> None:
         for listener, sock in self._sockets.items():
-            sock.listen(_BACKLOG)
+            sock.listen(self._limits.socket_listen_backlog_size)
             self._loop.add_reader(sock.fileno(), self._accept, listener, sock)
         self._plan_sweep()
 
@@ -96,6 +132,8 @@ class Server:
 
     def _accept(self, listener: str, sock: socket.socket) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
+            if not self._has_room(listener, sock):
+                return
             try:
                 client, address = sock.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -103,7 +141,20 @@ class Server:
             except OSError as error:
                 self._pause_accepting(listener, sock, error)
                 return
+            self._pace.taken += 1
             self._admit(listener, client, (str(address[0]), int(address[1])))
+
+    def _has_room(self, listener: str, sock: socket.socket) -> bool:
+        """Whether one more may come now; those who may not wait in the kernel's queue."""
+        if len(self.connections) >= self._limits.max_connections:
+            _log.warning("clients wait for others to go: max.connections is reached")
+            self._hold(listener, sock)  # Until one is forgotten.
+            return False
+        wait_s = self._pace.wait_s(self._loop.time(), self._limits.max_connection_creation_rate)
+        if wait_s:
+            self._hold(listener, sock)
+            self._loop.call_later(wait_s, self._accept_again)
+        return not wait_s
 
     def _pause_accepting(self, listener: str, sock: socket.socket, error: OSError) -> None:
         """Without descriptors accept() fails at once and for ever; spinning on it helps nobody."""
@@ -113,21 +164,24 @@ class Server:
             "cannot accept a client (%s); raise the limit of open files, see `headrace doctor`",
             error.strerror,
         )
-        self._loop.remove_reader(sock.fileno())
-        self._loop.call_later(_ACCEPT_PAUSE_S, self._accept_again, listener, sock)
+        self._hold(listener, sock)
+        self._loop.call_later(_ACCEPT_PAUSE_S, self._accept_again)
 
-    def _accept_again(self, listener: str, sock: socket.socket) -> None:
-        if listener in self._sockets:
+    def _hold(self, listener: str, sock: socket.socket) -> None:
+        self._loop.remove_reader(sock.fileno())
+        self._held.add(listener)
+
+    def _accept_again(self) -> None:
+        for listener in self._held & self._sockets.keys():
+            sock = self._sockets[listener]
             self._loop.add_reader(sock.fileno(), self._accept, listener, sock)
+        self._held.clear()
 
     def _admit(self, listener: str, client: socket.socket, peer: tuple[str, int]) -> None:
         limits = self._limits
         host = peer[0]
-        if (
-            len(self.connections) >= limits.max_connections
-            or self._per_host[host] >= limits.max_connections_per_ip
-        ):
-            _log.warning("refused a connection of %s: max.connections reached", host)
+        if self._per_host[host] >= limits.connections_of(host):
+            _log.warning("refused a connection of %s: max.connections.per.ip is reached", host)
             self.refused += 1
             client.close()
             return
@@ -158,6 +212,8 @@ class Server:
         self._per_host[connection.host] -= 1
         if not self._per_host[connection.host]:
             del self._per_host[connection.host]
+        if self._held:
+            self._accept_again()
 
     def _plan_sweep(self) -> None:
         if self._limits.connections_max_idle_ms > 0:

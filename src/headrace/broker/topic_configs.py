@@ -1,15 +1,20 @@
 """What the configs of topics and broker come to: the settings in force, and those of each log."""
 
+import logging
 from typing import TYPE_CHECKING
 
 from headrace.metadata.image import ResourceType
-from headrace.settings.broker import with_dynamic
+from headrace.settings.broker import BROKER_CONFIGS, with_dynamic
 from headrace.settings.topic import effective
 from headrace.storage.config import LogConfig
 
 if TYPE_CHECKING:
     from headrace.metadata.image import MetadataImage
     from headrace.settings.broker import BrokerSettings
+
+_log = logging.getLogger(__name__)
+
+_TOLD_MAX = 1000
 
 
 class TopicConfigs:
@@ -19,6 +24,7 @@ class TopicConfigs:
         self._static = static
         self._node_id = node_id
         self._made: dict[frozenset[tuple[str, str]], LogConfig] = {}
+        self._told: set[str] = set()
         self.settings = static
         """Those of the broker, with what was changed at run time."""
 
@@ -32,9 +38,18 @@ class TopicConfigs:
 
     def relayer(self, image: "MetadataImage") -> None:
         """The broker's own configs have changed: every topic's defaults may be others now."""
-        self.settings = with_dynamic(
-            self._static,
-            image.configs_of(ResourceType.BROKER, ""),
-            image.configs_of(ResourceType.BROKER, str(self._node_id)),
-        )
+        cluster_default = image.configs_of(ResourceType.BROKER, "")
+        own = image.configs_of(ResourceType.BROKER, str(self._node_id))
+        self.settings = with_dynamic(self._static, cluster_default, own)
         self._made.clear()
+        for name in (*cluster_default, *own):
+            if name not in BROKER_CONFIGS:
+                self._tell_without_effect(name)
+
+    def _tell_without_effect(self, name: str) -> None:
+        """Once for each config: who set it may be waiting for something to happen."""
+        from headrace.settings.kafka_properties import reason_without_effect
+
+        if name not in self._told and len(self._told) < _TOLD_MAX:
+            self._told.add(name)
+            _log.warning("%s has no effect: %s", name, reason_without_effect(name))

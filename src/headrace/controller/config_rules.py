@@ -6,24 +6,26 @@ from headrace.controller.configs import ConfigRules
 from headrace.errors import InvalidRequest
 from headrace.metadata.image import ConfigResource, ResourceType
 from headrace.settings import client_metrics, group, topic
-from headrace.settings.broker import BROKER_CONFIGS, BrokerSettings, validate_dynamic
+from headrace.settings.broker_layers import BrokerLayers, definition_of, is_known
 from headrace.settings.definitions import ConfigDefinition, ConfigType
+from headrace.settings.dynamic import validate_dynamic
 
 
 class SettingsRules(ConfigRules):
-    """What may be set on which kind of resource; `settings` have the dynamic configs applied."""
+    """What may be set on which kind of resource, judged by the configs that this broker has."""
 
-    __slots__ = ("settings",)
+    __slots__ = ("_layers", "settings")
 
-    def __init__(self, settings: BrokerSettings) -> None:
-        self.settings = settings
+    def __init__(self, layers: BrokerLayers) -> None:
+        self._layers = layers
+        self.settings = layers.settings
 
     def check(self, resource: ConfigResource, configs: Mapping[str, str]) -> None:
         match resource.type:
             case ResourceType.TOPIC:
                 topic.validate(configs, self.settings)
             case ResourceType.BROKER:
-                validate_dynamic(configs, self.settings)
+                validate_dynamic(configs, self._layers, is_per_broker=bool(resource.name))
             case ResourceType.CLIENT_METRICS:
                 client_metrics.validate(configs)
             case ResourceType.GROUP:
@@ -52,7 +54,7 @@ class SettingsRules(ConfigRules):
             case ResourceType.TOPIC:
                 return topic.TOPIC_CONFIGS.get(name)
             case ResourceType.BROKER:
-                return BROKER_CONFIGS.get(name)
+                return definition_of(name) if is_known(name) else None
             case ResourceType.CLIENT_METRICS:
                 return client_metrics.CLIENT_METRICS_CONFIGS.get(name)
             case ResourceType.GROUP:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.errors import InvalidConfig, InvalidRequest
+from headrace.errors import InvalidConfig
 from headrace.settings.broker_configs import definitions_of, field_name
 from headrace.settings.definitions import DOUBLE_MAX, INT_MAX, LONG_MAX, nearest
 from headrace.settings.listeners import (
@@ -49,6 +49,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     connections_max_idle_ms: int = 600_000
     max_connections: int = INT_MAX
     max_connections_per_ip: int = INT_MAX
+    max_connections_per_ip_overrides: str = ""
+    max_connection_creation_rate: int = INT_MAX
+    socket_listen_backlog_size: int = 50
     socket_receive_buffer_bytes: int = 102_400
     socket_send_buffer_bytes: int = 102_400
     socket_request_max_bytes: int = 100 << 20
@@ -241,6 +244,13 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
         return controllers | parse_protocol_map(self.listener_security_protocol_map)
 
     @property
+    def connections_per_ip(self) -> dict[str, int]:
+        """The addresses that may hold another number of connections than all others."""
+        pairs = self.max_connections_per_ip_overrides.split(",")
+        split = (pair.strip().rpartition(":") for pair in pairs if pair.strip())
+        return {host.strip("[]"): int(count) for host, _, count in split}
+
+    @property
     def retention_ms(self) -> int:
         """The finest unit that is given counts; any negative value keeps records for ever."""
         minutes = self.log_retention_minutes
@@ -274,16 +284,6 @@ DYNAMIC_BROKER_CONFIGS = frozenset(
     name for name, definition in BROKER_CONFIGS.items() if not definition.is_read_only
 )
 
-# Kafka knows these only as dynamic configs. Its reassignment tool sets them, so they are kept;
-# with nothing to copy between brokers there is nothing to throttle.
-REPLICATION_THROTTLES = frozenset(
-    {
-        "leader.replication.throttled.rate",
-        "follower.replication.throttled.rate",
-        "replica.alter.log.dirs.io.max.bytes.per.second",
-    }
-)
-
 
 def load(properties: Mapping[str, str]) -> tuple[BrokerSettings, list[str]]:
     """Settings and warnings from a properties file; every mistake in it is named at once."""
@@ -297,7 +297,7 @@ def load(properties: Mapping[str, str]) -> tuple[BrokerSettings, list[str]]:
             if name in given:
                 values[field_name(name)] = BROKER_CONFIGS[name].parse(given[name])
             else:
-                warnings.append(_explain(name))
+                warnings.append(_explain(name, others[name]))
         except InvalidConfig as mistake:
             mistakes.append(str(mistake))
     if mistakes:
@@ -312,7 +312,8 @@ def check(settings: BrokerSettings) -> None:
     """The rules that join several properties."""
     _check_node(settings)
     _check_listeners(settings)
-    _check_logs(settings)
+    check_logs(settings)
+    check_groups(settings)
 
 
 def with_dynamic(
@@ -335,30 +336,7 @@ def with_dynamic(
     return msgspec.structs.replace(settings, **values)
 
 
-def validate_dynamic(configs: Mapping[str, str], settings: BrokerSettings) -> None:
-    """Whether a change at run time is allowed; like Kafka, a bad value is an invalid request."""
-    values: dict[str, Any] = {}
-    for name, text in configs.items():
-        if name in REPLICATION_THROTTLES:
-            continue
-        if name not in BROKER_CONFIGS:
-            raise InvalidRequest(_explain(name, cannot="cannot be set"))
-        if name not in DYNAMIC_BROKER_CONFIGS:
-            raise InvalidRequest(
-                f"{name} cannot be changed while the broker runs; set it in the properties file "
-                "and restart"
-            )
-        try:
-            values[field_name(name)] = BROKER_CONFIGS[name].parse(text)
-        except InvalidConfig as mistake:
-            raise InvalidRequest(str(mistake)) from None
-    try:
-        _check_logs(msgspec.structs.replace(settings, **values))
-    except InvalidConfig as mistake:
-        raise InvalidRequest(str(mistake)) from None
-
-
-def _explain(name: str, cannot: str = "is ignored") -> str:
+def _explain(name: str, text: str) -> str:
     """What to say about a name that is not honoured; raises if Kafka does not know it either."""
     from headrace.settings import kafka_properties  # Large, and seldom needed.
 
@@ -366,7 +344,10 @@ def _explain(name: str, cannot: str = "is ignored") -> str:
     if reason is None:
         hint = nearest(name, [*BROKER_CONFIGS, *kafka_properties.names()])
         raise InvalidConfig(f"{name} is not a broker property{hint}")
-    return f"{name} {cannot}: {reason}"
+    definition = kafka_properties.definitions().get(name)
+    if definition is not None:
+        definition.read(text)  # A mistake in the file is one, whoever reads that property.
+    return f"{name} is ignored: {reason}"
 
 
 def _without_secrets(properties: Mapping[str, str]) -> dict[str, str | None]:
@@ -416,7 +397,19 @@ def _check_listeners(settings: BrokerSettings) -> None:
         raise InvalidConfig(f"inter.broker.listener.name: {between_brokers} is not in listeners")
 
 
-def _check_logs(settings: BrokerSettings) -> None:
+def check_groups(settings: BrokerSettings) -> None:
+    """What groups get unless they ask otherwise lies within what they may ask for."""
+    for kind in ("consumer", "share", "streams"):
+        for interval in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"):
+            name, low, high = (f"group.{kind}.{limit}{interval}" for limit in ("", "min.", "max."))
+            value, least, most = (getattr(settings, field_name(one)) for one in (name, low, high))
+            if not least <= value <= most:
+                raise InvalidConfig(
+                    f"{name} ({value}) must lie between {low} ({least}) and {high} ({most})"
+                )
+
+
+def check_logs(settings: BrokerSettings) -> None:
     if settings.retention_ms == 0:
         raise InvalidConfig("log.retention.ms must be -1 (unlimited) or at least 1")
     shortest = settings.log_cleaner_min_compaction_lag_ms

@@ -3,9 +3,8 @@
 Rows are plain tuples so that the table costs nothing to read and little to import. Names, types
 and limits are Kafka's; the sentences are ours, and are what DescribeConfigs answers.
 
-A row's update mode decides what may change without a restart: the defaults that flow into
-topics and the cleaner's pace. What is read once at the start (listeners, directories,
-connection limits) stays read-only, also where Kafka could change it live.
+A row's update mode decides what may change without a restart, and is Kafka's: the defaults that
+flow into topics, the cleaner's pace, the limits of connections. `dynamic.py` has the rules.
 """
 
 from typing import Any
@@ -29,6 +28,7 @@ from headrace.settings.definitions import (
 _BOOLEAN, _STRING, _INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
 _LONG, _DOUBLE, _LIST = ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
 _FIXED, _LIVE = UpdateMode.READ_ONLY, UpdateMode.CLUSTER_WIDE
+_OF_ONE = UpdateMode.PER_BROKER
 
 _Row = tuple[str, ConfigType, UpdateMode, Validator | None, str]
 
@@ -43,6 +43,20 @@ def _log_levels(value: Value) -> str | None:
     if levels and all(level.rpartition("=")[2].upper() in _LOG_LEVELS for level in levels):
         return None
     return f"must be one of {', '.join(_LOG_LEVELS)}, or part=level for a part of the broker"
+
+
+def _connections_by_host(value: Value) -> str | None:
+    """Pairs such as `10.0.0.7:100`; an IPv6 address stands in brackets."""
+    pairs = (
+        [pair.strip() for pair in value.split(",") if pair.strip()]
+        if isinstance(value, str)
+        else []
+    )
+    for pair in pairs:
+        host, _, count = pair.rpartition(":")
+        if not host or not count.isdecimal():
+            return "must be a list of address:count pairs such as 10.0.0.7:100"
+    return None
 
 
 _NODE: tuple[_Row, ...] = (
@@ -60,12 +74,12 @@ _NODE: tuple[_Row, ...] = (
      "The controllers as id@host:port; a quorum of one names only itself."),
     ("controller.listener.names", _LIST, _FIXED, not_empty,
      "The listeners that only controllers talk through; clients never see them."),
-    ("listeners", _LIST, _FIXED, not_empty,
+    ("listeners", _LIST, _OF_ONE, not_empty,
      "Where the broker listens, as NAME://host:port; an empty host is every interface and port 0 "
      "is any free port."),
     ("advertised.listeners", _LIST, _FIXED, None,
      "The addresses that clients are told to connect to, where they differ from listeners."),
-    ("listener.security.protocol.map", _STRING, _FIXED, None,
+    ("listener.security.protocol.map", _STRING, _OF_ONE, None,
      "The security protocol of each listener name."),
     ("inter.broker.listener.name", _STRING, _FIXED, None,
      "The listener through which brokers reach each other."),
@@ -74,10 +88,17 @@ _NODE: tuple[_Row, ...] = (
 _NETWORK: tuple[_Row, ...] = (
     ("connections.max.idle.ms", _LONG, _FIXED, None,
      "A connection that was silent for this long is closed."),
-    ("max.connections", _INT, _FIXED, at_least(0),
-     "How many connections the broker holds at once; further ones are closed."),
-    ("max.connections.per.ip", _INT, _FIXED, at_least(0),
+    ("max.connections", _INT, _LIVE, at_least(0),
+     "How many connections the broker holds at once; further ones wait for one of them to end."),
+    ("max.connections.per.ip", _INT, _LIVE, at_least(0),
      "How many connections one address may hold; further ones are closed."),
+    ("max.connections.per.ip.overrides", _STRING, _LIVE, _connections_by_host,
+     "Other limits for some addresses, as address:count pairs; they go before "
+     "max.connections.per.ip."),
+    ("max.connection.creation.rate", _INT, _LIVE, at_least(0),
+     "How many connections are accepted in a second; further ones wait."),
+    ("socket.listen.backlog.size", _INT, _FIXED, at_least(1),
+     "How many connections may wait to be accepted; unless it is given, 1024."),
     ("socket.receive.buffer.bytes", _INT, _FIXED, None,
      "The socket receive buffer; -1 leaves the choice to the kernel."),
     ("socket.send.buffer.bytes", _INT, _FIXED, None,

@@ -21,8 +21,9 @@ DOUBLE_MAX = 1.7976931348623157e308
 
 
 class ConfigType(IntEnum):
-    """The type ids of DescribeConfigs."""
+    """The type ids of DescribeConfigs; UNKNOWN is that of a config that only a plug-in knows."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -53,6 +54,7 @@ class UpdateMode(IntEnum):
     READ_ONLY = 0
     PER_BROKER = 1
     CLUSTER_WIDE = 2
+    PER_LISTENER = 3
 
 
 class ConfigDefinition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -70,7 +72,7 @@ class ConfigDefinition(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_sensitive(self) -> bool:
         """A value that is never shown, neither on the wire nor in a log."""
-        return self.type is ConfigType.PASSWORD
+        return self.type in (ConfigType.PASSWORD, ConfigType.UNKNOWN)
 
     @property
     def is_read_only(self) -> bool:
@@ -211,6 +213,7 @@ def _parse_secret(name: str, text: str) -> Value:
 
 
 _PARSERS: Mapping[ConfigType, Callable[[str, str], Value]] = {
+    ConfigType.UNKNOWN: _parse_secret,
     ConfigType.BOOLEAN: _parse_boolean,
     ConfigType.STRING: _parse_text,
     ConfigType.INT: _integer(32),

@@ -1,10 +1,10 @@
-"""Which connections are idle for too long."""
+"""Which connections may come, and which are idle for too long."""
 
 from types import SimpleNamespace
 from typing import cast
 
 from headrace.broker.connection import Connection
-from headrace.broker.server import swept
+from headrace.broker.server import Pace, ServerLimits, swept
 
 
 def connection(*, is_active: bool = False, is_waiting: bool = False) -> Connection:
@@ -28,3 +28,20 @@ def test_a_request_begins_the_count_anew() -> None:
 def test_a_request_under_way_is_activity() -> None:
     parked = connection(is_waiting=True)
     assert all(swept([parked]) == [] for _ in range(10))
+
+
+def test_connections_beyond_the_rate_wait_for_the_next_second() -> None:
+    pace = Pace()
+    waits = []
+    for _ in range(3):
+        waits.append(pace.wait_s(100.25, rate=2))
+        pace.taken += 1
+    assert waits == [0.0, 0.0, 0.75]
+    assert pace.wait_s(101.0, rate=2) == 0.0
+
+
+def test_an_address_may_have_a_limit_of_its_own() -> None:
+    limits = ServerLimits(
+        max_connections_per_ip=1, max_connections_per_ip_overrides={"10.0.0.7": 5}
+    )
+    assert (limits.connections_of("10.0.0.7"), limits.connections_of("10.0.0.8")) == (5, 1)

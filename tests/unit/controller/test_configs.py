@@ -23,10 +23,11 @@ from headrace.protocol.schemas import alter_configs as replacing
 from headrace.protocol.schemas import incremental_alter_configs as incremental
 from headrace.protocol.schemas.records.metadata import ConfigRecord
 from headrace.settings.broker import BrokerSettings
+from headrace.settings.broker_layers import BrokerLayers
 from tests.images import KAFKA_LEVELS, carried_out, image_with, replayed
 
 TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
-RULES = SettingsRules(BrokerSettings())
+RULES = SettingsRules(BrokerLayers(BrokerSettings()))
 IMAGE = image_with(
     topics={"orders": 1}, configs={"orders": {"retention.ms": "1000", "segment.ms": "5000"}}
 )

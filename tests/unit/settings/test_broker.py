@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from headrace.errors import InvalidConfig, InvalidRequest
+from headrace.errors import InvalidConfig
 from headrace.settings import group, kafka_properties, topic
 from headrace.settings.broker import (
     BROKER_CONFIGS,
-    DYNAMIC_BROKER_CONFIGS,
     BrokerSettings,
     load,
-    validate_dynamic,
     with_dynamic,
 )
 from headrace.settings.broker_configs import field_name
@@ -175,10 +173,27 @@ def test_all_mistakes_are_told_at_once_with_the_nearest_name() -> None:
 def test_a_property_that_only_kafka_honours_is_a_warning_that_says_why(
     name: str, reason: str
 ) -> None:
-    _, warnings = load({name: "x"})
+    _, warnings = load({name: "1"})
     assert len(warnings) == 1
     assert warnings[0].startswith(f"{name} is ignored: ")
     assert reason in warnings[0]
+
+
+def test_a_value_of_the_wrong_type_is_a_mistake_whoever_reads_it() -> None:
+    with pytest.raises(InvalidConfig, match=r"num\.io\.threads must be a whole number"):
+        load({"num.io.threads": "many"})
+
+
+def test_addresses_may_have_limits_of_their_own() -> None:
+    settings, _ = load({"max.connections.per.ip.overrides": "10.0.0.7:5, [::1]:3,host.example:1"})
+    assert settings.connections_per_ip == {"10.0.0.7": 5, "::1": 3, "host.example": 1}
+    with pytest.raises(InvalidConfig, match="address:count"):
+        load({"max.connections.per.ip.overrides": "10.0.0.7"})
+
+
+def test_groups_get_what_they_may_ask_for() -> None:
+    with pytest.raises(InvalidConfig, match=r"between group\.consumer\.min\.session"):
+        load({"group.consumer.session.timeout.ms": "10000"})
 
 
 def test_what_the_file_says_is_kept_apart_from_the_defaults() -> None:
@@ -284,36 +299,3 @@ def test_dynamic_configs_of_the_broker_win_over_those_of_the_cluster() -> None:
 def test_stored_configs_that_cannot_be_applied_do_not_stop_the_node() -> None:
     stored = {"num.partitions": "9", "log.segment.bytes": "1", "some.plugin.config": "x"}
     assert with_dynamic(BrokerSettings(), stored, {}) == BrokerSettings()
-
-
-@pytest.mark.parametrize("name", sorted(DYNAMIC_BROKER_CONFIGS))
-def test_every_dynamic_config_may_be_set_to_its_default(name: str) -> None:
-    default = BROKER_CONFIGS[name].render(BROKER_CONFIGS[name].default)
-    validate_dynamic({name: default if default is not None else "60000"}, BrokerSettings())
-
-
-@pytest.mark.parametrize(
-    ("configs", "message"),
-    [
-        ({"num.partitions": "3"}, "while the broker runs"),
-        ({"listeners": "PLAINTEXT://:1"}, "while the broker runs"),
-        ({"message.max.bytes": "-1"}, "must be at least 0"),
-        ({"log.retention.ms": "0"}, "-1 (unlimited)"),
-        ({"num.io.threads": "3"}, "num.io.threads cannot be set: one event loop"),
-    ],
-)
-def test_a_change_at_run_time_that_cannot_be_made_is_refused(
-    configs: dict[str, str], message: str
-) -> None:
-    with pytest.raises(InvalidRequest) as caught:
-        validate_dynamic(configs, BrokerSettings())
-    assert message in str(caught.value)
-
-
-def test_a_misspelt_dynamic_config_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(InvalidConfig, match=r"message\.max\.bytes\?"):
-        validate_dynamic({"message.max.byte": "1"}, BrokerSettings())
-
-
-def test_the_throttles_of_kafkas_reassignment_tool_are_taken() -> None:
-    validate_dynamic({"leader.replication.throttled.rate": "1000"}, BrokerSettings())

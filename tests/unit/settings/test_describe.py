@@ -1,9 +1,9 @@
 """What DescribeConfigs is told, compared with what Kafka 4.3 answers in the same situation."""
 
 from headrace.settings.broker import BrokerSettings, load
+from headrace.settings.broker_layers import BrokerLayers
 from headrace.settings.definitions import ConfigSource, ConfigType
 from headrace.settings.describe import (
-    BrokerLayers,
     DescribedConfig,
     describe_broker,
     describe_client_metrics,
@@ -86,8 +86,8 @@ def test_what_the_file_sets_in_vain_is_shown_without_secrets() -> None:
     """SEC-1."""
     described = describe_broker(layers({"num.io.threads": "8", "ssl.key.password": "hunter2"}))
     threads, password = find(described, "num.io.threads"), find(described, "ssl.key.password")
-    assert (threads.value, threads.is_read_only) == ("8", True)
-    assert threads.definition.documentation == "Ignored: one event loop serves all connections."
+    assert (threads.value, threads.source) == ("8", ConfigSource.STATIC_BROKER)
+    assert "no effect in Headrace: one event loop" in threads.definition.documentation
     assert password.definition.is_sensitive
     assert password.value is None
     assert synonyms(password) == [(4, "ssl.key.password", None)]
@@ -96,6 +96,25 @@ def test_what_the_file_sets_in_vain_is_shown_without_secrets() -> None:
 def test_numbers_print_as_kafka_prints_them() -> None:
     config = find(describe_broker(layers()), "log.cleaner.io.max.bytes.per.second")
     assert config.value == "1.7976931348623157E308"
+
+
+def test_every_config_of_kafka_is_shown_and_internal_ones_where_they_are_set() -> None:
+    names = [config.name for config in describe_broker(layers())]
+    assert len(names) == len(set(names))
+    assert {"num.io.threads", "ssl.client.auth", "log.dirs"} <= set(names)
+    internal = "unstable.api.versions.enable"
+    assert internal not in names
+    described = describe_broker(layers({internal: "false"}))
+    assert find(described, internal).value == "false"
+
+
+def test_what_only_a_plug_in_knows_is_shown_without_its_value() -> None:
+    """SEC-1."""
+    stack = layers(broker={"some.plugin.key": "hunter2"}, cluster={"other.plugin": "x"})
+    own = find(describe_broker(stack), "some.plugin.key")
+    assert (own.value, own.source, own.is_read_only) == (None, ConfigSource.DYNAMIC_BROKER, True)
+    (of_all,) = describe_cluster_default(stack)
+    assert (of_all.name, of_all.value) == ("other.plugin", None)
 
 
 def test_the_cluster_default_shows_only_itself() -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from headrace.errors import InvalidConfig
 from headrace.settings.broker import BrokerSettings
-from headrace.settings.describe import BrokerLayers, describe_group
+from headrace.settings.broker_layers import BrokerLayers
+from headrace.settings.describe import describe_group
 from headrace.settings.group import GROUP_CONFIGS, validate, value_of
 
 BROKER = BrokerSettings(node_id=1)

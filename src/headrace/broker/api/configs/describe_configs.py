@@ -97,7 +97,7 @@ def _loggers(name: str, call: Call) -> list[DescribeConfigsResourceResult]:
             name=logger,
             value=level,
             config_source=ConfigSource.DYNAMIC_BROKER_LOGGER,
-            documentation=None,
+            documentation="",  # Kafka has none, and says so in this way.
         )
         for logger, level in loggers.levels().items()
     ]
@@ -124,7 +124,7 @@ def _entry(
             for one in synonyms
         ],
         config_type=definition.type,
-        documentation=definition.documentation if request.include_documentation else None,
+        documentation=(definition.documentation or None) if request.include_documentation else None,
     )
 
 

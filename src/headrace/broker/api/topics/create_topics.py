@@ -16,7 +16,8 @@ from headrace.protocol.schemas.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from headrace.settings.describe import BrokerLayers, describe_topic
+from headrace.settings.broker_layers import BrokerLayers
+from headrace.settings.describe import describe_topic
 
 
 def _refuse(request: CreateTopicsRequest, error: KafkaError, version: int) -> CreateTopicsResponse:

@@ -1,0 +1,183 @@
+"""The layers of a broker's configs: its properties file, the cluster's defaults, its own values.
+
+Every name has a definition here. Kafka lets anything be set on a running broker that is not one of
+its own fixed configs, because a plug-in may read it; what nobody knows might be a secret.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import dropwhile
+
+import msgspec
+
+from headrace.errors import InvalidConfig
+from headrace.settings.broker import BROKER_CONFIGS, BrokerSettings, with_dynamic
+from headrace.settings.broker_configs import field_name
+from headrace.settings.definitions import (
+    ConfigDefinition,
+    ConfigSource,
+    ConfigType,
+    UpdateMode,
+    Value,
+)
+
+# Configs that say the same in several units; the first that is set counts.
+_ALIASES = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+)
+
+# Kafka demands these in the file; what Headrace does without them is no default of Kafka's.
+_DEMANDED = ("node.id", "process.roles", "controller.listener.names")
+
+_LISTENER_CONFIG = re.compile(r"listener\.name\.[^.]*\.(.*)")
+_LISTENER_MECHANISM_CONFIGS = (
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+    "connections.max.reauth.ms",
+)
+
+
+class Synonym(msgspec.Struct, frozen=True):
+    """One layer that sets the config, under the name that it has there."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class BrokerLayers(msgspec.Struct, frozen=True):
+    """The layers of a broker's configs, from the properties file up to its own dynamic ones."""
+
+    static: BrokerSettings
+    dynamic_default: Mapping[str, str] = {}
+    dynamic: Mapping[str, str] = {}
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """All layers laid over each other."""
+        return with_dynamic(self.static, self.dynamic_default, self.dynamic)
+
+    @property
+    def _file(self) -> dict[str, str | None]:
+        """The properties file as Kafka would have to have it, with both names of the node."""
+        static = self.static
+        demanded = {name: getattr(static, field_name(name)) for name in _DEMANDED}
+        texts = {name: BROKER_CONFIGS[name].render(value) for name, value in demanded.items()}
+        return {"broker.id": texts["node.id"], **texts, **static.given, **static.ignored}
+
+    @property
+    def set_names(self) -> dict[str, None]:
+        """Every config that any layer sets, each once."""
+        return dict.fromkeys((*self._file, *self.dynamic_default, *self.dynamic))
+
+    def value_of(self, definition: ConfigDefinition, settings: BrokerSettings) -> Value:
+        """What a config comes to; one that Headrace does not honour is what the top layer says."""
+        name = definition.name
+        if name == "broker.id":
+            return settings.node_id
+        if name in BROKER_CONFIGS:
+            value: Value = getattr(settings, field_name(name))
+            return value
+        for layer in (self.dynamic, self.dynamic_default, self.static.ignored):
+            text = layer.get(name)
+            if text is not None:
+                return _read(definition, text)
+        return definition.default
+
+    def synonyms(self, name: str) -> tuple[Synonym, ...]:
+        """Every layer that sets a config, strongest first.
+
+        Like Kafka, the list begins where the asked name itself is set: a `log.retention.hours`
+        alone does not count as a source of `log.retention.ms`.
+        """
+        names = _names_of(name)
+        layers: tuple[tuple[Mapping[str, str | None], ConfigSource], ...] = (
+            (self.dynamic, ConfigSource.DYNAMIC_BROKER),
+            (self.dynamic_default, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+            (self._file, ConfigSource.STATIC_BROKER),
+            (_defaults(names), ConfigSource.DEFAULT),
+        )
+        found = (
+            Synonym(alias, shown(alias, layer[alias]), source)
+            for layer, source in layers
+            for alias in names
+            if alias in layer
+        )
+        return tuple(dropwhile(lambda synonym: synonym.name != name, found))
+
+
+def definition_of(name: str) -> ConfigDefinition:
+    """What there is to know of a broker config, whoever knows it."""
+    return BROKER_CONFIGS.get(name) or _foreign_definition(name)
+
+
+def is_known(name: str) -> bool:
+    """Whether Kafka's broker itself knows a config, or ours; else a plug-in may."""
+    from headrace.settings import kafka_properties
+
+    return (
+        name in BROKER_CONFIGS
+        or name in kafka_properties.definitions()
+        or name in kafka_properties.dynamic_definitions()
+    )
+
+
+def base_name(name: str) -> str:
+    """The config that `listener.name.<listener>.` stands before, which gives it its type."""
+    match = _LISTENER_CONFIG.fullmatch(name)
+    if match is None:
+        return name
+    base = match[1]
+    return next((one for one in _LISTENER_MECHANISM_CONFIGS if base.endswith(one)), base)
+
+
+def shown(name: str, text: str | None) -> str | None:
+    """A value as anybody may see it."""
+    return None if definition_of(name).is_sensitive else text
+
+
+def _foreign_definition(name: str) -> ConfigDefinition:
+    from headrace.settings import kafka_properties  # Large, and seldom needed.
+
+    known = kafka_properties.definitions().get(name)
+    known = known or kafka_properties.dynamic_definitions().get(name)
+    if known is not None:
+        return known
+    base = base_name(name)
+    of_base = BROKER_CONFIGS.get(base) or kafka_properties.definitions().get(base)
+    return ConfigDefinition(
+        name=name,
+        type=of_base.type if of_base is not None else ConfigType.UNKNOWN,
+        default=None,
+        documentation="",
+        validator=of_base.validator if of_base is not None else None,
+        update_mode=UpdateMode.READ_ONLY,
+    )
+
+
+def _names_of(name: str) -> tuple[str, ...]:
+    if name == "log.flush.interval.ms":
+        return (name, "log.flush.scheduler.interval.ms")
+    if name.startswith("listener.name."):
+        return tuple(dict.fromkeys((name, base_name(name))))
+    return next((group for group in _ALIASES if name in group), (name,))
+
+
+def _read(definition: ConfigDefinition, text: str) -> Value:
+    try:
+        return definition.read(text)
+    except InvalidConfig:
+        return text  # Stored by something that knew it as another type.
+
+
+@lru_cache(maxsize=1024)  # Names come from clients.
+def _defaults(names: tuple[str, ...]) -> Mapping[str, str]:
+    """The defaults of some configs as text; a config whose default is none has no such layer."""
+    definitions = [definition_of(name) for name in names if name not in _DEMANDED]
+    rendered = {one.name: one.render(one.default) for one in definitions}
+    return {name: text for name, text in rendered.items() if text is not None}
