@@ -1,7 +1,8 @@
 """A disk that fails on purpose: full, broken, or gone in the middle of an operation."""
 
 import errno
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -84,4 +85,26 @@ def failing(name: str, code: int = errno.EIO) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, name, fail)
+        yield
+
+
+@contextmanager
+def broken_disk(path: str, *, changes: Sequence[str] = CHANGES) -> Iterator[None]:
+    """Whatever would change something below a path fails; elsewhere all goes well."""
+
+    def is_below(place: Any) -> bool:
+        where = os.readlink(f"/proc/self/fd/{place}") if isinstance(place, int) else str(place)
+        return where.startswith(f"{path}/")
+
+    def breaking(real: Callable[..., Any]) -> Callable[..., Any]:
+        def change(place: Any, *arguments: Any) -> Any:
+            if is_below(place):
+                raise OSError(errno.EIO, "the disk says no")
+            return real(place, *arguments)
+
+        return change
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in changes:
+            patch.setattr(files, name, breaking(getattr(files, name)))
         yield

@@ -1,14 +1,20 @@
 """Several data directories, a full disk, a failed one: only what lies there is affected."""
 
 import os
+import random
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import pytest
+from kio.schema.errors import ErrorCode
 
+from tests.batches import batch
 from tests.clients import (
     Sent,
     create_topic,
@@ -92,44 +98,129 @@ def test_a_node_starts_without_a_directory_that_failed(
     assert write_error(node, topic, lost[0]) is not None
 
 
+class Kind(NamedTuple):
+    """What a client may do and a topic may ask that changes the way of a batch to the disk."""
+
+    is_idempotent: bool = False
+    codec: str = "none"
+    configs: Mapping[str, Any] = MappingProxyType({})
+
+
+BY_BROKER = {"message_timestamp_type": "LogAppendTime"}
+KINDS = {
+    "plain": Kind(),
+    "idempotent": Kind(is_idempotent=True),
+    "compacted": Kind(configs={"cleanup_policy": "compact", "min_cleanable_dirty_ratio": 1}),
+    "broker's time": Kind(configs=BY_BROKER),
+    "broker's time, idempotent": Kind(is_idempotent=True, configs=BY_BROKER),
+    "recompressed": Kind(codec="gzip", configs={"compression_type": "lz4"}),
+}
+any_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
+
+
+class Writer:
+    """Sends batches of noise, one after the other, and knows which were accepted."""
+
+    def __init__(self, connection: Connection, topic: str, kind: Kind) -> None:
+        self.connection = connection
+        self.topic = topic
+        self.kind = kind
+        self.accepted: list[bytes | None] = []
+        self._producer = connection.new_producer() if kind.is_idempotent else None
+
+    def write(self) -> ErrorCode:
+        """One batch; what the broker answers. One that was refused is sent again, as it was."""
+        number = len(self.accepted)
+        value = b"%d " % number + random.Random(number).randbytes(20_000)
+        identity = {}
+        if self._producer is not None:
+            identity = {
+                "producer_id": self._producer.producer_id,
+                "producer_epoch": self._producer.producer_epoch,
+                "base_sequence": number,
+            }
+        records = batch(Sent(value, b"%d" % number), codec=self.kind.codec, **identity)
+        answer = self.connection.produce(self.topic, records)
+        if answer.error_code == ErrorCode.none:
+            assert answer.base_offset == number
+            self.accepted.append(value)
+        return ErrorCode(answer.error_code)
+
+    def fill(self) -> None:
+        """Write until the disk is full, which is said each time."""
+        while (code := self.write()) == ErrorCode.none:
+            assert len(self.accepted) < 10_000, "the disk is not full yet"
+        assert {code, self.write(), self.write()} == {ErrorCode.kafka_storage_error}
+
+
 @pytest.mark.usefixtures("only_headrace")
+@any_kind
 def test_a_full_disk_refuses_writes_serves_reads_and_recovers(
-    start_node: StartNode, small_disk: Path
+    start_node: StartNode, small_disk: Path, kind: Kind
 ) -> None:
-    """LOG-19, LOG-11: with no torn data when space is back."""
+    """LOG-19, LOG-11: with no torn data when space is back, and two lines in the log."""
     node = start_node(log_dirs=small_disk / "data")
-    topic = create_topic(node, segment_bytes=MEGABYTE)
+    topic = create_topic(node, segment_bytes=MEGABYTE, **kind.configs)
     ballast = small_disk / "ballast"
     ballast.write_bytes(bytes(12 * MEGABYTE))
-    accepted = fill(node, topic)
-    assert read_values(node, topic) == accepted
-    ballast.unlink()
-    produce(node, topic, values("space is back"))
-    stored = read_values(node, topic)
-    assert stored[: len(accepted)] == accepted
-    assert stored[-1] == b"space is back"
+    with Connection(node.port) as connection:
+        writer = Writer(connection, topic, kind)
+        writer.fill()
+        assert read_values(node, topic) == writer.accepted
+        ballast.unlink()
+        assert writer.write() == ErrorCode.none
+        assert read_values(node, topic) == writer.accepted
+        eventually(lambda: writer.write() == ErrorCode.none and "takes writes again" in node.log)
+    assert node.log.count("takes no writes") == 1
+    assert node.log.count("takes writes again") == 1
     node.kill()
     node.start()
-    assert read_values(node, topic) == stored
+    assert read_values(node, topic) == writer.accepted
 
 
 @pytest.mark.usefixtures("only_headrace")
-def test_a_file_that_may_not_grow_refuses_writes_and_recovers(start_node: StartNode) -> None:
+@any_kind
+def test_a_file_that_may_not_grow_refuses_writes_and_recovers(
+    start_node: StartNode, kind: Kind
+) -> None:
     """LOG-19, LOG-11: the same without a file system of its own; the limit is on file sizes."""
     node = start_node()
-    topic = create_topic(node)
+    topic = create_topic(node, **kind.configs)
     _soft, hard = resource.prlimit(node.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(node.pid, resource.RLIMIT_FSIZE, (MEGABYTE, hard))
-    accepted = fill(node, topic)
-    assert read_values(node, topic) == accepted
-    resource.prlimit(node.pid, resource.RLIMIT_FSIZE, (hard, hard))
-    produce(node, topic, values("space is back"))
-    stored = read_values(node, topic)
-    assert stored[: len(accepted)] == accepted
-    assert stored[-1] == b"space is back"
+    with Connection(node.port) as connection:
+        writer = Writer(connection, topic, kind)
+        writer.fill()
+        assert read_values(node, topic) == writer.accepted
+        resource.prlimit(node.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        assert writer.write() == ErrorCode.none
+        assert read_values(node, topic) == writer.accepted
     node.kill()
     node.start()
-    assert read_values(node, topic) == stored
+    assert read_values(node, topic) == writer.accepted
+
+
+@pytest.mark.usefixtures("only_headrace")
+def test_partitions_that_found_no_room_come_into_being_when_there_is_some(
+    start_node: StartNode, small_disk: Path, tmp_path: Path
+) -> None:
+    """LOG-19: also those that nobody has asked for."""
+    data = small_disk / "data"
+    node = start_node(log_dirs=data, metadata_log_dir=tmp_path / "metadata")
+    ballast = small_disk / "ballast"
+    fill_up(ballast)
+    topic = create_topic(node, partitions=20)
+    with Connection(node.port) as connection:
+        answer = connection.produce(topic, batch(*values("refused")), partition=3)
+        assert answer.error_code == ErrorCode.kafka_storage_error
+        assert list(data.glob(f"{topic}-*")) == []
+        ballast.unlink()
+        eventually(lambda: len(list(data.glob(f"{topic}-*/*.log"))) == 20)
+        answer = connection.produce(topic, batch(*values("accepted")), partition=3)
+        assert answer.error_code == ErrorCode.none
+    assert node.log.count("takes no writes") == 1
+    node.restart()
+    assert read_values(node, topic, partition=3) == [b"accepted"]
 
 
 def test_directories_and_their_sizes_are_described(start_node: StartNode, tmp_path: Path) -> None:
@@ -143,17 +234,11 @@ def test_directories_and_their_sizes_are_described(start_node: StartNode, tmp_pa
     assert sizes[1] == 0
 
 
-def fill(node: Node, topic: str) -> list[bytes | None]:
-    """Write until the broker refuses; what it accepted."""
-    client = producer(node, retries=0, enable_idempotence=False, compression_type="none")
-    accepted: list[bytes | None] = []
-    for number in range(100_000):
-        record = Sent((b"%d" % number).ljust(20_000, b"."))
-        ((error, message),) = try_produce(client, topic, [record])
-        if error is not None:
-            return accepted
-        accepted.append(message.value())
-    raise AssertionError("the disk is not full yet")
+def fill_up(path: Path) -> None:
+    """Let a file take all the room that is left."""
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while file.write(bytes(4096)):
+            pass
 
 
 def write_error(node: Node, topic: str, partition: int) -> int | None:

@@ -4,8 +4,9 @@ While one round of fsyncs runs in a thread, the next round gathers: however many
 wait, the disk sees one fsync per log and round. The waiters are bounded by the connections.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from time import perf_counter_ns
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from headrace.errors import KafkaStorageError
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
     from headrace.runtime.metrics import Durations
     from headrace.storage.flushing import FlushPlan
     from headrace.storage.log import Log
+
+
+Lost = Mapping["Log", KafkaStorageError]
+"""Logs that could not be brought to the disk, with what went wrong."""
+
+Then = Callable[[Lost], None]
+
+_NOTHING_LOST: Lost = MappingProxyType({})
 
 
 class Flusher:
@@ -37,15 +46,13 @@ class Flusher:
         self._background = background
         self._on_failure = on_failure
         self._logs: dict[Log, None] = {}
-        self._waiters: list[Callable[[KafkaStorageError | None], None]] = []
+        self._waiters: list[tuple[Sequence[Log], Then]] = []
         self._round: asyncio.Task[None] | None = None
 
-    def flush(
-        self, logs: "Iterable[Log]", then: "Callable[[KafkaStorageError | None], None]"
-    ) -> None:
-        """Bring the logs to the disk as they are now, then call `then`, with what went wrong."""
+    def flush(self, logs: "Sequence[Log]", then: Then) -> None:
+        """Bring the logs to the disk as they are now, then call `then`, with those that failed."""
         self._logs.update(dict.fromkeys(logs))
-        self._waiters.append(then)
+        self._waiters.append((logs, then))
         if self._round is None:
             self._round = self._loop.create_task(self._run())
 
@@ -59,11 +66,13 @@ class Flusher:
             while self._waiters:
                 logs, self._logs = list(self._logs), {}
                 waiters, self._waiters = self._waiters, []
-                failure: KafkaStorageError | None = None
+                lost: dict[Log, KafkaStorageError] = {}
                 for log in logs:
-                    failure = await self._flush_one(log) or failure
-                for then in waiters:
-                    then(failure)
+                    failure = await self._flush_one(log)
+                    if failure is not None:
+                        lost[log] = failure
+                for wanted, then in waiters:
+                    then(_lost_of(wanted, lost) if lost else _NOTHING_LOST)
         finally:
             self._round = None
 
@@ -88,3 +97,8 @@ class Flusher:
         log.flushed(plan, self._clock.now_ms())
         self._durations.add_ns(perf_counter_ns() - began_ns)
         return None
+
+
+def _lost_of(wanted: "Sequence[Log]", lost: Lost) -> Lost:
+    """A disk that fails is bad news for those who wrote to it, and for nobody else."""
+    return {log: lost[log] for log in wanted if log in lost}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from headrace.errors import KafkaStorageError
 from headrace.metadata.image import ConfigResource, ResourceType
 from headrace.protocol.uuids import ZERO, Uuid
+from headrace.storage.room import NoRoom
 from headrace.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Hosting:
         self._soon = soon
         self._report = report
         self._to_make: deque[Partition] = deque()
+        self._without_room: deque[Partition] = deque()
         self._assigned: Assignments = {}
         self._image: MetadataImage
 
@@ -101,6 +103,19 @@ class Hosting:
                 partition.make_log = self._attach
                 self._make_soon(partition)
 
+    def try_again(self) -> None:
+        """Make some of the logs for which there was no room; if there is now, all of them.
+
+        A request that wants one of them tries by itself. This is for those that nobody asks for.
+        """
+        waiting = self._without_room
+        for _ in range(min(_MADE_PER_TURN, len(waiting))):
+            partition = waiting.popleft()
+            if partition.make_log is not None and self._try_to_attach(partition):
+                while waiting:
+                    self._make_soon(waiting.popleft())
+                return
+
     def _make_soon(self, partition: "Partition") -> None:
         if not self._to_make:
             self._soon(self._make_some)
@@ -114,11 +129,15 @@ class Hosting:
         if self._to_make:
             self._soon(self._make_some)
 
-    def _try_to_attach(self, partition: "Partition") -> None:
+    def _try_to_attach(self, partition: "Partition") -> bool:
         try:
             self._attach(partition)
+        except NoRoom:
+            partition.make_log = self._attach
+            self._without_room.append(partition)
         except KafkaStorageError as error:
             _log.error("%s-%d is offline: %s", partition.topic.name, partition.index, error)
+        return partition.log is not None
 
     def _attach(self, partition: "Partition") -> None:
         name = TopicPartition(partition.topic.name, partition.index)

@@ -14,6 +14,7 @@ from headrace.storage.resources import unlink_all
 from headrace.storage.retention import delete_expired
 
 if TYPE_CHECKING:
+    from headrace.broker.hosting import Hosting
     from headrace.broker.node import Broker
     from headrace.storage.directory import CheckpointPlan
     from headrace.storage.log import Log
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _DELETION_INTERVAL_MS = 1000
+_ROOM_INTERVAL_MS = 1000
 _METADATA_INTERVAL_MS = 60_000
 _FLUSH_INTERVAL_MS_MAX = 1_000
 
@@ -28,8 +30,9 @@ _FLUSH_INTERVAL_MS_MAX = 1_000
 class Maintenance:
     """The rounds of one node."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "Broker", hosting: "Hosting") -> None:
         self._broker = broker
+        self._hosting = hosting
         self._cleaner = Cleaner(broker.settings, broker.background, broker.metrics.cleaner)
 
     def start(self) -> None:
@@ -48,6 +51,7 @@ class Maintenance:
         )
         every(self._flush_interval_ms, self.flush_due_logs, "log flush")
         every(lambda: _DELETION_INTERVAL_MS, self.delete_files, "deletion of files")
+        every(lambda: _ROOM_INTERVAL_MS, self.look_for_room, "look for room on full disks")
         every(lambda: _METADATA_INTERVAL_MS, self._broker.controller.maintain, "metadata snapshot")
         every(
             lambda: self._broker.settings.log_retention_check_interval_ms,
@@ -73,14 +77,13 @@ class Maintenance:
         await self._write(self._broker.directories.plan_checkpoints())
 
     async def _write(self, plans: "list[CheckpointPlan]") -> None:
-        """A checkpoint that cannot be written costs a longer recovery, no more."""
         for plan in plans:
+            failure = None
             try:
                 await self._broker.background(plan.run)
             except OSError as error:
-                _log.warning(
-                    "the checkpoints of %s are not written: %s", plan.directory.path, error
-                )
+                failure = error
+            self._broker.directories.checkpointed(plan, failure)
 
     def _flush_interval_ms(self) -> int:
         """How often to look; a `flush.ms` shorter than this is of no use."""
@@ -95,6 +98,11 @@ class Maintenance:
         due = self._broker.directories.resources.deletions.due(self._broker.clock.now_ms())
         if due:
             await self._broker.background(unlink_all, due)
+
+    def look_for_room(self) -> None:
+        """Disks that were full may have room again, for records and for partitions not made yet."""
+        self._hosting.try_again()
+        self._broker.directories.look_for_room()
 
     async def enforce_retention(self) -> None:
         """Drop what the topics no longer keep, giving way to clients between two logs."""

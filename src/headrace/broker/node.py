@@ -20,12 +20,13 @@ from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.partitions import Partitions
 from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.reports import report
 from headrace.broker.server import CannotListen, Server, ServerLimits
 from headrace.broker.telemetry import Telemetry
 from headrace.broker.topic_configs import TopicConfigs
 from headrace.broker.transactions import TransactionCoordinator
 from headrace.controller.controller import Controller
-from headrace.controller.decision import ClusterDefaults
+from headrace.controller.decision import ClusterDefaults, Decide
 from headrace.controller.registration import (
     BrokerIdentity,
     ControllerIdentity,
@@ -99,6 +100,8 @@ class Broker:
         self.stopping = asyncio.Event()
         self.failure: KafkaStorageError | None = None
         self._followed_settings: BrokerSettings | None = None
+        self._is_registering = False
+        """From the moment when the controller is told which directories this node has."""
         self.directories: LogDirectories
         self.controller: Controller
         self._maintenance: Maintenance
@@ -146,7 +149,7 @@ class Broker:
         self._follow_settings()
         await self.controller.unfence(self.node_id)
         await self._open_metrics_port()
-        self._maintenance = Maintenance(self)
+        self._maintenance = Maintenance(self, hosting)
         self._maintenance.start()
         self.server.start()
         self.is_ready = True
@@ -203,6 +206,7 @@ class Broker:
     async def _register(self, metadata_log: MetadataLog, endpoints: list[Endpoint]) -> None:
         """Lead the quorum of one, and enter this node in its metadata."""
         settings = self.settings
+        self._is_registering = True
         await self.controller.start(
             metadata_log.read_bootstrap(),
             ControllerIdentity(
@@ -308,28 +312,30 @@ class Broker:
 
     def _directory_went_offline(self, directory: "LogDirectory") -> None:
         """Tell the cluster, so that clients look for other replicas of what is lost here."""
-        if not hasattr(self, "controller"):
+        if not self._is_registering:
             return  # It was offline from the start: registration leaves it out.
         for partition in self.partitions:
             if partition.waiters:
                 self.wake_ups.changed(partition)
-        self.tasks.start(self._report_offline(directory), f"report {directory.path} offline")
-
-    def _report_directories(self, assigned: Assignments) -> None:
-        async def submit() -> None:
-            await self.controller.submit(
-                lambda image: assign_directories(image, self.node_id, assigned)
-            )
-
-        self.tasks.start(submit(), "assignment of log directories")
-
-    async def _report_offline(self, directory: "LogDirectory") -> None:
         controller = self.controller
-        await controller.submit(
+        self._report(
             lambda image: take_directories_offline(
                 image, self.node_id, controller.broker_epoch, [directory.id], controller.defaults
-            )
+            ),
+            f"failure of {directory.path}",
         )
+
+    def _report_directories(self, assigned: Assignments) -> None:
+        self._report(
+            lambda image: assign_directories(image, self.node_id, assigned),
+            "assignment of log directories",
+        )
+
+    def _report(self, decide: Decide[None], name: str) -> None:
+        async def tell() -> None:
+            await report(self.controller.submit, decide, name, asyncio.sleep)
+
+        self.tasks.start(tell(), name)
 
 
 def run(settings: BrokerSettings, on_ready: Callable[[Broker], None]) -> int:

@@ -20,6 +20,7 @@ from headrace.storage.flushing import FlushPlan
 from headrace.storage.log import Log
 from headrace.storage.recovery import load_log, topic_id_of
 from headrace.storage.resources import Resources
+from headrace.storage.room import NoRoom
 from headrace.storage.topic_partition import (
     DELETE_SUFFIX,
     STRAY_SUFFIX,
@@ -122,7 +123,8 @@ class LogDirectories:
 
     def _directory_holding(self, topic_partition: TopicPartition) -> LogDirectory | None:
         for directory in self.directories:
-            if topic_partition in directory.unclaimed and directory.failure is None:
+            is_there = topic_partition in directory.unclaimed
+            if (is_there or topic_partition in directory.postponed) and directory.failure is None:
                 return directory
         return None
 
@@ -134,7 +136,8 @@ class LogDirectories:
         config: LogConfig,
     ) -> Log | None:
         """Open what is there; None if it belongs to another topic and was set aside."""
-        path = directory.unclaimed.pop(topic_partition)
+        postponed = directory.postponed.pop(topic_partition, "")
+        path = directory.unclaimed.pop(topic_partition, postponed)
         try:
             if topic_id_of(path) != topic_id:
                 self._set_aside(directory, topic_partition, path)
@@ -151,8 +154,12 @@ class LogDirectories:
                 high_watermark=directory.high_watermarks.get(topic_partition, 0),
             )
         except OSError as error:
-            self.fail(directory, error)
-            raise KafkaStorageError(f"{path} cannot be loaded: {error}") from error
+            if not files.is_passing(error):
+                self.fail(directory, error)
+                raise KafkaStorageError(f"{path} cannot be loaded: {error}") from error
+            directory.postponed[topic_partition] = path
+            directory.room.refuse(topic_partition, error)
+            raise NoRoom(f"{path} cannot be loaded at the moment: {error}") from error
         except KafkaError as error:
             # Its files contradict each other: nothing is guessed, a person must look.
             _log.error("%s cannot be loaded and stays offline: %s", path, error)
@@ -173,7 +180,12 @@ class LogDirectories:
                 f"the log directory {to_text(directory_id)} is not there; was it taken out of "
                 "log.dirs?"
             )
-        candidates = [(directory.crowding(), directory) for directory in self.online]
+        candidates = []
+        for directory in self.online:
+            try:
+                candidates.append((directory.crowding(), directory))
+            except OSError as error:
+                self.fail(directory, error)
         if not candidates:
             raise KafkaStorageError("all log directories are offline; see the broker's log")
         return min(candidates, key=lambda candidate: candidate[0])[1]
@@ -193,12 +205,15 @@ class LogDirectories:
         except OSError as error:
             if not files.is_passing(error):
                 self.fail(directory, error)
-            raise KafkaStorageError(f"{path} cannot be made: {error}") from error
+                raise KafkaStorageError(f"{path} cannot be made: {error}") from error
+            directory.room.refuse(topic_partition, error)
+            raise NoRoom(f"{path} cannot be made at the moment: {error}") from error
 
     def _adopt(self, log: Log, directory: LogDirectory) -> None:
         self.logs[log.topic_partition] = log
         directory.logs[log.topic_partition] = log
         log.on_failure = directory.on_failure
+        log.on_refusal = directory.room.refuse
 
     def delete(self, log: Log) -> None:
         """Take a log out of service; its directory goes after `file.delete.delay.ms`."""
@@ -257,8 +272,18 @@ class LogDirectories:
 
     def plan_flushes(self, now_ms: int) -> list[tuple[Log, FlushPlan]]:
         """What `flush.messages`, `flush.ms` and rolls ask to sync; enter each by `Log.flushed`."""
-        plans = ((log, log.plan_due_flush(now_ms)) for log in self.logs.values())
+        plans = ((log, self._plan_flush(log, now_ms)) for log in self.logs.values())
         return [(log, plan) for log, plan in plans if plan is not None]
+
+    def _plan_flush(self, log: Log, now_ms: int) -> FlushPlan | None:
+        """A log whose files cannot be opened any more must not keep the others from their syncs."""
+        if log.failure is not None:
+            return None
+        try:
+            return log.plan_due_flush(now_ms)
+        except OSError as error:
+            log.storage_error(error)
+            return None
 
     def plan_high_watermarks(self) -> list[CheckpointPlan]:
         """For every `replica.high.watermark.checkpoint.interval.ms`."""
@@ -269,6 +294,25 @@ class LogDirectories:
         """For every `log.flush.offset.checkpoint.interval.ms`."""
         plans = [directory.plan_checkpoints() for directory in self.online]
         return [plan for plan in plans if plan is not None]
+
+    def checkpointed(self, plan: CheckpointPlan, error: OSError | None) -> None:
+        """Enter how the writing of checkpoints went.
+
+        A checkpoint that falls behind costs a longer recovery, no more; but a disk that cannot
+        take one is a disk that has failed, unless it is only full.
+        """
+        directory = plan.directory
+        if error is None:
+            directory.room.take_checkpoints()
+        elif files.is_passing(error):
+            directory.room.refuse_checkpoints(error)
+        else:
+            self.fail(directory, error)
+
+    def look_for_room(self) -> None:
+        """Tell the operator, once, of directories that were full and take writes again."""
+        for directory in self.online:
+            directory.room.look(directory.logs)
 
     # Stopping
 

@@ -26,6 +26,7 @@ from headrace.storage.checkpoints import (
 from headrace.storage.flushing import run_all
 from headrace.storage.log import Log
 from headrace.storage.resources import Resources
+from headrace.storage.room import Room
 from headrace.storage.topic_partition import (
     DELETE_SUFFIX,
     TopicPartition,
@@ -62,8 +63,10 @@ class LogDirectory:
         "logs",
         "on_failure",
         "path",
+        "postponed",
         "previous_broker_epoch",
         "recovery_points",
+        "room",
         "unclaimed",
         "was_clean",
         "written",
@@ -78,6 +81,9 @@ class LogDirectory:
         self.logs: dict[TopicPartition, Log] = {}
         # Partition directories that are there and were not asked for yet.
         self.unclaimed: dict[TopicPartition, str] = {}
+        # Such that were asked for when there was no room to open them; they can be again.
+        self.postponed: dict[TopicPartition, str] = {}
+        self.room = Room(path)
         self.recovery_points: Offsets = {}
         self.log_start_offsets: Offsets = {}
         self.high_watermarks: Offsets = {}

@@ -47,6 +47,7 @@ class Log:
         "log_end_offset",
         "log_start_offset",
         "on_failure",
+        "on_refusal",
         "recovery_point",
         "roll_clock",
         "segments",
@@ -89,6 +90,8 @@ class Log:
             producers.on_high_watermark(high_watermark)
         # Tells somebody, the log's directory, that the disk below has failed.
         self.on_failure: Callable[[OSError], None] | None = None
+        # Tells it that there was no room, which passes.
+        self.on_refusal: Callable[[TopicPartition, OSError, int], None] | None = None
         self._files = log_files
 
     @classmethod
@@ -261,7 +264,8 @@ class Log:
     def producers(self) -> ProducerStates:
         """Those who write here; read from the disk when they are first needed."""
         if self.loaded_producers is None:
-            states = self._files.load_producers(self.log_start_offset, self.log_end_offset)
+            with self._on_disk():
+                states = self._files.load_producers(self.log_start_offset, self.log_end_offset)
             states.on_high_watermark(self.high_watermark)
             self.loaded_producers = states
         return self.loaded_producers
@@ -273,9 +277,10 @@ class Log:
     @property
     def leader_epochs(self) -> LeaderEpochs:
         """Who led when; read from the disk when that is first needed."""
-        return self._files.epochs or self._files.load_epochs(
-            self.log_start_offset, self.log_end_offset
-        )
+        if self._files.epochs is not None:
+            return self._files.epochs
+        with self._on_disk():
+            return self._files.load_epochs(self.log_start_offset, self.log_end_offset)
 
     # Configuration, place, size
 
@@ -478,4 +483,6 @@ class Log:
         """What a client is told. A full disk passes; any other failure takes the log offline."""
         if not files.is_passing(error):
             self.fail(error)
+        elif self.on_refusal is not None:
+            self.on_refusal(self.topic_partition, error, self.log_end_offset)
         return KafkaStorageError(f"{self.topic_partition} cannot be used at the moment: {error}")

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
-from headrace.broker.flushing import Flusher
+from headrace.broker.flushing import Flusher, Lost
 from headrace.errors import KafkaStorageError
 from headrace.runtime.metrics import Durations
 from headrace.storage.log import Log
@@ -50,7 +50,7 @@ class Round:
     def __init__(self) -> None:
         self.threads = Threads()
         self.failed: list[Log] = []
-        self.told: list[KafkaStorageError | None] = []
+        self.told: list[Lost] = []
         self.flusher = Flusher(
             asyncio.get_running_loop(),
             self.threads,
@@ -79,7 +79,7 @@ def test_whoever_comes_during_a_round_shares_the_next() -> None:
         return round_, log
 
     round_, log = asyncio.run(scenario())
-    assert round_.told == [None] * 11
+    assert round_.told == [{}] * 11
     assert len(log.plans) == 2
     assert log.synced == 2
 
@@ -93,7 +93,8 @@ def test_a_disk_that_refuses_is_reported_and_told() -> None:
 
     round_, broken = asyncio.run(scenario())
     assert round_.failed == [cast(Log, broken)]
-    assert isinstance(round_.told[0], KafkaStorageError)
+    (lost,) = round_.told
+    assert isinstance(lost[cast(Log, broken)], KafkaStorageError)
     assert broken.synced == 0
 
 
@@ -114,6 +115,21 @@ def test_a_lost_directory_does_not_stop_the_rounds_of_others() -> None:
         return round_, healthy
 
     round_, healthy = asyncio.run(scenario())
-    assert isinstance(round_.told[0], KafkaStorageError)
-    assert round_.told[1] is None
+    assert len(round_.told[0]) == 1
+    assert round_.told[1] == {}
+    assert healthy.synced == 1
+
+
+def test_a_disk_that_fails_in_a_round_is_told_only_to_those_who_wrote_to_it() -> None:
+    """LOG-19: clients of the other directories notice nothing."""
+
+    async def scenario() -> tuple[Round, SlowLog]:
+        round_, healthy = Round(), SlowLog()
+        round_.flush(SlowLog(OSError(5, "Input/output error")))
+        round_.flush(healthy)
+        await round_.finish()
+        return round_, healthy
+
+    round_, healthy = asyncio.run(scenario())
+    assert [len(lost) for lost in round_.told] == [1, 0]
     assert healthy.synced == 1

@@ -1,5 +1,7 @@
 """What the metadata says is carried out on this node's logs."""
 
+import errno
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from headrace.protocol.uuids import Uuid
 from headrace.runtime.metrics import Metrics
 from headrace.settings.broker import BrokerSettings
 from headrace.storage.directories import LogDirectories
+from tests.faults import failing
 from tests.images import directory_id, image_with, partition, topic_id
 
 NODE = 1
@@ -179,3 +182,36 @@ def test_a_partition_does_not_begin_anew_while_its_directory_is_offline(tmp_path
     with pytest.raises(KafkaStorageError):
         node.partitions.find("orders", 0).online_log()
     assert not (tmp_path / "first" / "orders-0").exists()
+
+
+def test_partitions_without_room_are_made_when_there_is_some(node: Node) -> None:
+    """LOG-19: also those that nobody asks for."""
+    with failing("mkdir", errno.ENOSPC):
+        node.create("orders", 20)
+        node.settle()
+        node.hosting.try_again()
+    assert directories_of(node) == set()
+    node.hosting.try_again()
+    node.settle()
+    assert directories_of(node) == {f"orders-{n}" for n in range(20)}
+
+
+def test_a_full_disk_is_no_news_for_each_partition(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    with failing("mkdir", errno.ENOSPC):
+        node.create("orders", 20)
+        node.settle()
+        for _ in range(5):
+            node.hosting.try_again()
+    assert len([one for one in caplog.records if one.levelno >= logging.WARNING]) == 1
+
+
+def test_a_topic_deleted_while_there_was_no_room_never_gets_files(node: Node) -> None:
+    with failing("mkdir", errno.ENOSPC):
+        node.create("orders", 3)
+        node.settle()
+    node.publish(RemoveTopicRecord(topic_id("orders")))
+    node.hosting.try_again()
+    node.settle()
+    assert directories_of(node) == set()

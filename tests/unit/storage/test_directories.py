@@ -128,6 +128,86 @@ def test_a_full_disk_takes_nothing_offline(paths: list[str]) -> None:
     assert len(node.online) == 1
 
 
+def test_a_full_disk_is_told_once_and_its_recovery_once(
+    paths: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    node = opened(paths[:1])
+    log = log_of(node)
+    for _ in range(3):
+        with failing_writes(errno.ENOSPC), pytest.raises(KafkaStorageError):
+            append(log)
+        with failing("mkdir", errno.ENOSPC), pytest.raises(KafkaStorageError):
+            log_of(node, 1)
+        node.look_for_room()
+    for _ in range(3):
+        append(log)
+        node.look_for_room()
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert "takes no writes" in told[0]
+    assert "takes writes again" in told[1]
+
+
+def test_a_log_that_cannot_be_opened_for_want_of_room_is_opened_later(paths: list[str]) -> None:
+    """Neither is its directory lost, nor is it taken for nobody's."""
+    append(log_of(opened(paths[:1])), b"kept")
+    node = opened(paths[:1])
+    with failing("open_existing", errno.EMFILE), pytest.raises(KafkaStorageError):
+        log_of(node)
+    assert node.set_strays_aside() == []
+    log = log_of(node)
+    log.advance_high_watermark(log.log_end_offset)
+    assert values_of(log) == [b"kept"]
+    assert len(node.online) == 1
+
+
+def test_a_disk_that_does_not_say_how_full_it_is_gets_no_partition(
+    paths: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-19: the others get them."""
+    node = opened(paths)
+    real = files.space
+
+    def space(path: str) -> tuple[int, int]:
+        if path == paths[0]:
+            raise OSError(errno.EIO, "the disk says no")
+        return real(path)
+
+    monkeypatch.setattr(files, "space", space)
+    for number in range(4):
+        append(log_of(node, number))
+    assert [directory.path for directory in node.online] == paths[1:]
+
+
+def test_a_lost_directory_does_not_keep_the_others_from_their_syncs(paths: list[str]) -> None:
+    """LOG-19"""
+    node = opened(paths[:2])
+    logs = [log_of(node, number) for number in range(4)]
+    for log in logs:
+        for _ in range(3):
+            append(log, b"x" * 100)
+    lost = node.directory_of(logs[0])
+    Path(lost.path).rename(f"{lost.path}.away")
+    for log in lost.logs.values():
+        for segment in log.segments:
+            segment.let_go_of_file()
+    synced = {log.topic_partition for log, _ in node.plan_flushes(NOW)}
+    assert synced == {log.topic_partition for log in logs} - lost.logs.keys()
+    assert lost.failure is not None
+    assert node.plan_flushes(NOW) != []
+
+
+def test_checkpoints_that_cannot_be_written_take_their_directory_offline(paths: list[str]) -> None:
+    """LOG-19: a disk that fails for one file has failed; one that is full has not."""
+    node = opened(paths[:2])
+    for number in range(2):
+        append(log_of(node, number))
+    first, second = node.plan_checkpoints()
+    node.checkpointed(first, OSError(errno.EIO, "the disk says no"))
+    node.checkpointed(second, OSError(errno.ENOSPC, "the disk is full"))
+    assert node.online == [second.directory]
+
+
 def test_a_partition_that_could_not_be_made_leaves_no_files(paths: list[str]) -> None:
     node = opened(paths[:1])
     with failing("create", errno.ENOSPC), pytest.raises(KafkaStorageError):

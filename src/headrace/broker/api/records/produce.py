@@ -5,7 +5,7 @@ a record set goes from the request's buffer to its log in one write. v13 names t
 belongs to a transaction goes through `produce_admission.py` first.
 """
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +40,7 @@ from headrace.storage.usual_append import NOT_USUAL, append_usual
 
 if TYPE_CHECKING:
     from headrace.broker.connection import Connection
+    from headrace.broker.flushing import Lost
     from headrace.broker.node import Broker
     from headrace.broker.partitions import HostedTopic
     from headrace.protocol.schemas.produce import PartitionProduceResponse
@@ -164,17 +165,33 @@ def _produce(
 
     began = perf_counter_ns()
 
-    def finish(failure: KafkaError | None) -> None:
-        if failure is None:
-            connection.finish([answer])
+    def finish(lost: "Lost") -> None:
+        if lost:
+            failures.update(_places_of(lost, request, hosted))
+            connection.finish([_with_failures(request, version, correlation_id, done, failures)])
         else:
-            lost = {(key, index): failure for key, sets in request.topics for index, _ in sets}
-            connection.finish([_with_failures(request, version, correlation_id, done, lost)])
+            connection.finish([answer])
         waited_ns = perf_counter_ns() - began
         broker.metrics.requests.served_late(ApiKey.PRODUCE, version, waited_ns, waited_ns=waited_ns)
 
     connection.wait()
     broker.flusher.flush(unflushed, finish)
+
+
+def _places_of(
+    lost: "Lost", request: ProduceView, hosted: "Mapping[bytes, HostedTopic]"
+) -> Failures:
+    """Which partitions of a request lie in logs that could not be brought to the disk."""
+    places: Failures = {}
+    for key, record_sets in request.topics:
+        topic = hosted.get(key)
+        for index, _ in record_sets:
+            if topic is None or not 0 <= index < len(topic.partitions):
+                continue
+            partition = topic.partitions[index]
+            if partition is not None and partition.log is not None and partition.log in lost:
+                places[key, index] = lost[partition.log]
+    return places
 
 
 def produce_again(
