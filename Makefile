@@ -9,12 +9,15 @@ PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version
 INSTALL = $(PIP) install --no-index --no-build-isolation --editable '$(1)' 2>/dev/null || \
   $(PIP) install hatchling editables --editable '$(1)'
 JOBS ?= 2
+METRICS ?= 9644
 PYTEST := $(BIN)/python -m pytest
 
 .PHONY: run test check format lint types unit integration interop bench requirements docs clean
 
+# make run PORT=19092 DATA=/var/tmp/orders METRICS=19644 ARGS='--set num.partitions=3'
 run: $(VENV)/installed
-	$(BIN)/headrace up --data data --set headrace.metrics.port=9644
+	$(BIN)/headrace up --metrics $(METRICS) $(if $(PORT),--listen 127.0.0.1:$(PORT)) \
+	  $(if $(DATA),--data '$(DATA)') $(ARGS)
 
 test: check integration interop
 

@@ -21,7 +21,12 @@ INTEGERS = {
     "uint32": (0, (1 << 32) - 1),
     "int64": (-(1 << 63), (1 << 63) - 1),
 }
-KIO_TIMES = {"log_append_time_ms": -1, "retention_time_ms": -1, "transaction_start_time_ms": 0}
+KIO_TIMES = {
+    "log_append_time_ms": -1,
+    "retention_time_ms": -1,
+    "session_lifetime_ms": 0,
+    "transaction_start_time_ms": 0,
+}
 LETTERS = "abcdefghijklmnopqrstuvwxyz.-_0123456789äß水🌊"
 
 

@@ -69,6 +69,8 @@ APIS = [
     "PushTelemetry",
     "ReadShareGroupState",
     "ReadShareGroupStateSummary",
+    "SaslAuthenticate",
+    "SaslHandshake",
     "ShareAcknowledge",
     "ShareFetch",
     "ShareGroupDescribe",

@@ -16,7 +16,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "headrace"
 ROWS = (
     {"errors", "runtime", "settings"},
     {"protocol"},
-    {"storage"},
+    {"security", "storage"},
     {"raft", "metadata", "controller"},
     {"coordination"},
     {"groups", "transactions"},

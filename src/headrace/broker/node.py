@@ -21,7 +21,7 @@ from headrace.broker.partitions import Partitions
 from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.reports import report
-from headrace.broker.server import CannotListen, Server, ServerLimits
+from headrace.broker.server import CannotListen, Server, ServerLimits, failure_text
 from headrace.broker.telemetry import Telemetry
 from headrace.broker.topic_configs import TopicConfigs
 from headrace.broker.transactions import TransactionCoordinator
@@ -277,10 +277,7 @@ class Broker:
         try:
             host, port = await self._observability.start(*wanted)
         except OSError as error:
-            raise CannotListen(
-                f"cannot serve metrics on {wanted[0]}:{wanted[1]} ({error.strerror}); "
-                "choose another port with --metrics or headrace.metrics.port"
-            ) from error
+            raise CannotListen(*wanted, failure_text(error), "headrace.metrics.port") from error
         self.metrics_address = f"{host}:{port}"
 
     # --- stop ---------------------------------------------------------------------------------

@@ -25,7 +25,11 @@ _INT_MAX = (1 << 31) - 1
 
 
 class CannotListen(HeadraceError):
-    """A listener's address is taken or not ours."""
+    """An address is taken or not ours; `config_name` is the property that asks for it."""
+
+    def __init__(self, host: str, port: int, reason: str, config_name: str = "listeners") -> None:
+        super().__init__(f"{config_name}: cannot listen on {host}:{port}, {reason}")
+        self.config_name = config_name
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,10 +108,7 @@ class Server:
             sock.bind((host, port))
         except OSError as error:
             sock.close()
-            raise CannotListen(
-                f"cannot listen on {host}:{port} ({error.strerror}); "
-                "choose another address with --listen or stop what uses this one"
-            ) from error
+            raise CannotListen(host, port, failure_text(error)) from error
         sock.setblocking(False)
         self._sockets[listener] = sock
         bound = sock.getsockname()
@@ -161,7 +162,7 @@ class Server:
         if error.errno not in _OUT_OF_DESCRIPTORS:
             raise error
         _log.warning(
-            "cannot accept a client (%s); raise the limit of open files, see `headrace doctor`",
+            "cannot accept a client (%s): raise this process's limit of open files",
             error.strerror,
         )
         self._hold(listener, sock)
@@ -242,3 +243,9 @@ def swept(connections: Iterable[Connection]) -> list[Connection]:
         if connection.idle_sweeps >= _SWEEPS_UNTIL_IDLE:
             idle.append(connection)
     return idle
+
+
+def failure_text(error: OSError) -> str:
+    """What the system says, in lower-case words that fit into a sentence."""
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]

@@ -20,8 +20,7 @@ from headrace.cli.options import (
     client_properties,
     cluster_options,
     json_option,
-    name_value,
-    property_option,
+    set_option,
 )
 from headrace.cli.output import print_json, print_line, print_table, warn
 from headrace.cli.progress import ProgressLine
@@ -83,17 +82,9 @@ class BenchResult(msgspec.Struct, frozen=True):
 @click.option("--consumers", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--partitions", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--replication-factor", type=click.IntRange(min=1), help="Else the broker's default.")
-@click.option(
-    "--topic-config",
-    "configs",
-    type=name_value,
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A setting of the topic; may be repeated.",
-)
+@set_option("A setting of the topic that is made; may be repeated.")
 @click.option("--topic", help="Use this topic, which is there and is kept.")
 @click.option("--keep-topic", is_flag=True, help="Do not delete the topic at the end.")
-@property_option
 @cluster_options
 @json_option
 def command(
@@ -112,7 +103,6 @@ def command(
     configs: tuple[tuple[str, str], ...],
     topic: str | None,
     keep_topic: bool,
-    properties: tuple[tuple[str, str], ...],
     as_json: bool,
     **cluster: Any,
 ) -> int:
@@ -153,7 +143,7 @@ def command(
             producers=producers,
             consumers=consumers,
             partitions=len(client.partitions.of(name)),
-            properties={**client_properties(cluster["command_config"]), **dict(properties)},
+            properties=client_properties(cluster["command_config"], cluster["properties"]),
         )
         produced, consumed = _run(plan)
     if as_json:

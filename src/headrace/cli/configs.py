@@ -7,7 +7,14 @@ from typing import Any
 import click
 import msgspec
 
-from headrace.cli.options import admin, cluster_options, json_option, name_value
+from headrace.cli.options import (
+    admin,
+    cluster_options,
+    json_option,
+    name_value,
+    set_option,
+    unset_option,
+)
 from headrace.cli.output import print_json, print_line, print_table, report
 from headrace.client.configs import CLUSTER_DEFAULT
 from headrace.client.descriptions import RESOURCE_TYPES, ConfigChange, ConfigEntry
@@ -65,23 +72,8 @@ def describe(
 @command.command("alter")
 @click.argument("kind", type=KINDS)
 @click.argument("name")
-@click.option(
-    "--set",
-    "-s",
-    "sets",
-    type=name_value,
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Set this; may be repeated.",
-)
-@click.option(
-    "--delete",
-    "-d",
-    "deletes",
-    metavar="NAME",
-    multiple=True,
-    help="Back to the default; may be repeated.",
-)
+@set_option("Set this; may be repeated.")
+@unset_option
 @click.option(
     "--append",
     "appends",
@@ -104,8 +96,8 @@ def describe(
 def alter(
     kind: str,
     name: str,
-    sets: tuple[tuple[str, str], ...],
-    deletes: tuple[str, ...],
+    configs: tuple[tuple[str, str], ...],
+    unset: tuple[str, ...],
     appends: tuple[tuple[str, str], ...],
     subtracts: tuple[tuple[str, str], ...],
     validate_only: bool,
@@ -115,17 +107,17 @@ def alter(
     """Change some settings and leave the others as they are.
 
     \b
-    headrace configs alter topic orders --set retention.ms=3600000 --delete segment.bytes
+    headrace configs alter topic orders --set retention.ms=3600000 --unset segment.bytes
     headrace configs alter broker default --set log.cleaner.backoff.ms=5000
     """
     changes = [
-        *(ConfigChange(name=key, operation="set", value=value) for key, value in sets),
-        *(ConfigChange(name=key, operation="delete") for key in deletes),
+        *(ConfigChange(name=key, operation="set", value=value) for key, value in configs),
+        *(ConfigChange(name=key, operation="delete") for key in unset),
         *(ConfigChange(name=key, operation="append", value=value) for key, value in appends),
         *(ConfigChange(name=key, operation="subtract", value=value) for key, value in subtracts),
     ]
     if not changes:
-        raise click.UsageError("nothing to alter; give --set, --delete, --append or --subtract")
+        raise click.UsageError("nothing to alter; give --set, --unset, --append or --subtract")
     with admin(**cluster) as client:
         outcome = client.configs.alter(
             kind, resource_name(kind, name), changes, validate_only=validate_only

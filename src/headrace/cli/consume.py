@@ -22,7 +22,7 @@ from headrace.cli.options import (
 from headrace.cli.output import warn
 from headrace.cli.progress import ProgressLine, rate_text
 from headrace.cli.record_text import Formatter, formatter, record_json
-from headrace.client.addresses import check_reachable
+from headrace.client.cluster import check_reachable
 from headrace.client.reader import BATCH_RECORDS_MAX, RecordReader, Start
 from headrace.errors import HeadraceError
 
@@ -121,10 +121,9 @@ def command(
     begin = _start(from_beginning=from_beginning, start=start, from_time=from_time)
     settings = {
         "isolation.level": "read_uncommitted" if read_uncommitted else "read_committed",
-        **client_properties(command_config),
-        **dict(properties),
+        **client_properties(command_config, properties),
     }
-    check_reachable(bootstrap)
+    check_reachable(bootstrap, settings)
     reader = RecordReader(bootstrap, topic, settings)
     try:
         reader.assign(begin, _wanted(reader, partitions))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import click
 
+from headrace.cli.defaults import DEFAULT_DATA
 from headrace.cli.doctor_checks import (
     ClusterFacts,
     Finding,
@@ -17,8 +18,6 @@ from headrace.cli.doctor_checks import (
 from headrace.cli.options import admin, json_option
 from headrace.cli.output import print_json, print_line, print_table
 from headrace.errors import HeadraceError
-
-_DEFAULT_DATA = "headrace-data"
 
 
 @click.command("doctor", short_help="Check this machine before it hurts.")
@@ -54,13 +53,12 @@ def command(data: tuple[str, ...], config: str | None, bootstrap: str | None, as
 
 def _directories(data: tuple[str, ...], config: str | None) -> Sequence[str]:
     if config is not None:
-        from headrace.settings import properties
         from headrace.settings.broker import load
+        from headrace.settings.properties import read
 
-        with open(config, encoding="utf-8") as file:
-            settings, _ = load(properties.parse(file.read()))
+        settings, _ = load(read(config))
         return data + settings.directories
-    return data or (_DEFAULT_DATA,)
+    return data or (DEFAULT_DATA,)
 
 
 def _cluster_findings(bootstrap: str) -> list[Finding]:

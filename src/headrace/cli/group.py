@@ -1,7 +1,5 @@
 """The click side of the program: a group that imports a command when it is called."""
 
-from typing import Any
-
 import click
 
 from headrace.cli.main import COMMANDS, load
@@ -17,9 +15,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = load(cmd_name)
-        command: click.Command | None = getattr(module, "command", None)
-        return command if command is not None else _wrapped(cmd_name, module.main)
+        command: click.Command = load(cmd_name).command
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -36,22 +33,6 @@ def run(arguments: list[str]) -> int:
     except click.Abort as abort:
         raise KeyboardInterrupt from abort
     return result if isinstance(result, int) else 0
-
-
-def _wrapped(name: str, plain: Any) -> click.Command:
-    """A plain command, reached through the group (`headrace --help up`)."""
-
-    def callback(arguments: tuple[str, ...]) -> int:
-        return int(plain(list(arguments)) or 0)
-
-    return click.Command(
-        name,
-        callback=callback,
-        help=COMMANDS[name],
-        add_help_option=False,
-        context_settings={"ignore_unknown_options": True},
-        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED)],
-    )
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

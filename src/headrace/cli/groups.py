@@ -203,6 +203,7 @@ def reset(
     bootstrap: str,
     command_config: str | None,
     timeout: float,
+    properties: tuple[tuple[str, str], ...],
     **target: Any,
 ) -> int:
     """Set where a group without members goes on reading.
@@ -214,7 +215,7 @@ def reset(
     given = {name: value for name, value in target.items() if value not in (None, False)}
     if len(given) != 1:
         raise click.UsageError("give exactly one of the options --to-..., --by-..., --shift-...")
-    with admin(bootstrap, command_config, timeout) as client:
+    with admin(bootstrap, command_config, timeout, properties) as client:
         moves = plan(client, group, topics, *next(iter(given.items())))
         if dry_run:
             _print_moves(moves, as_json=as_json)

@@ -2,8 +2,7 @@
 
 A start of the broker must not pay for commands that it does not run, so nothing but the
 called command's module is imported, and the table below carries the summaries of the others.
-A command module offers `command`, a click command, or `main(arguments) -> int`, a plain
-function for those that start so often or stay so long that even click is too heavy.
+A command module offers `command`, a click command.
 """
 
 import os
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(given)
     except HeadraceError as error:
-        return _fail(str(error) or type(error).__name__)
+        return _fail(_explained(error))
     except BrokenPipeError:
         # The reader of our output has left, as `head` does; Python must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -55,11 +54,6 @@ def load(name: str) -> ModuleType:
 
 
 def _run(arguments: list[str]) -> int:
-    name = arguments[0] if arguments else ""
-    if name in COMMANDS:
-        plain = getattr(load(name), "main", None)
-        if plain is not None:
-            return int(plain(arguments[1:]) or 0)
     from headrace.cli.group import run
 
     return run(arguments)
@@ -73,6 +67,18 @@ def _open_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+
+
+def _explained(error: HeadraceError) -> str:
+    """The error with what to do about it, where a client of a cluster raised it.
+
+    A node that does not start must not load the client to say why.
+    """
+    if "headrace.client.addresses" not in sys.modules:
+        return str(error) or type(error).__name__
+    from headrace.cli.advice import with_advice
+
+    return with_advice(error)
 
 
 def _fail(message: str) -> int:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from headrace.cli.defaults import DEFAULT_BOOTSTRAP
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.client.admin import Admin
-
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -75,8 +74,11 @@ def command_config_option(command: _Command) -> _Command:
     """`--command-config`: how to reach a cluster that asks for more than an address."""
     return click.option(
         "--command-config",
+        envvar="HEADRACE_COMMAND_CONFIG",
         type=click.Path(exists=True, dir_okay=False),
-        help="Properties file with client settings, such as security.protocol.",
+        metavar="FILE",
+        help="Properties with client settings, such as sasl.username; also from"
+        " HEADRACE_COMMAND_CONFIG.",
     )(command)
 
 
@@ -90,7 +92,7 @@ def cluster_options(command: _Command) -> _Command:
         metavar="SECONDS",
         help="Give up after this long.",
     )
-    return bootstrap_option(command_config_option(timeout(command)))
+    return bootstrap_option(command_config_option(property_option(timeout(command))))
 
 
 def json_option(command: _Command) -> _Command:
@@ -110,8 +112,33 @@ def partitions_option(help: str) -> Callable[[_Command], _Command]:
     )
 
 
+def set_option(help: str) -> Callable[[_Command], _Command]:
+    """`--set name=value`: a setting of what the command is about; every command spells it so."""
+    return click.option(
+        "--set",
+        "-s",
+        "configs",
+        type=name_value,
+        metavar="NAME=VALUE",
+        multiple=True,
+        help=help,
+    )
+
+
+def unset_option(command: _Command) -> _Command:
+    """`--unset name`: the setting has its default again."""
+    return click.option(
+        "--unset",
+        "-u",
+        "unset",
+        metavar="NAME",
+        multiple=True,
+        help="Back to the default; may be repeated.",
+    )(command)
+
+
 def property_option(command: _Command) -> _Command:
-    """`-X name=value`: anything else that librdkafka can be told."""
+    """`-X name=value`: one client setting, over those of the file."""
     return click.option(
         "--property",
         "-X",
@@ -119,25 +146,31 @@ def property_option(command: _Command) -> _Command:
         type=name_value,
         metavar="NAME=VALUE",
         multiple=True,
-        help="A librdkafka setting; may be repeated.",
+        help="One client setting, by librdkafka's name; may be repeated.",
     )(command)
 
 
-def admin(bootstrap: str, command_config: str | None, timeout: float) -> "Admin":
+def admin(
+    bootstrap: str,
+    command_config: str | None,
+    timeout: float,
+    properties: Iterable[tuple[str, str]] = (),
+) -> "Admin":
     """The administration of the cluster that `cluster_options` name."""
     from headrace.client.admin import Admin
 
-    return Admin(bootstrap, client_properties(command_config), timeout)
+    return Admin(bootstrap, client_properties(command_config, properties), timeout)
 
 
-def client_properties(path: str | None) -> dict[str, str]:
-    """The settings of `--command-config`."""
+def client_properties(
+    path: str | None, properties: Iterable[tuple[str, str]] = ()
+) -> dict[str, str]:
+    """The settings of `--command-config`, and above them those of `--property`."""
     if path is None:
-        return {}
-    from headrace.settings import properties
+        return dict(properties)
+    from headrace.settings.properties import read
 
-    with open(path, encoding="utf-8") as file:
-        return dict(properties.parse(file.read()))
+    return {**read(path), **dict(properties)}
 
 
 def confirm(question: str, *, yes: bool) -> None:

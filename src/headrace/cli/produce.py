@@ -24,8 +24,8 @@ from headrace.cli.options import (
 from headrace.cli.output import print_json, warn
 from headrace.cli.progress import ProgressLine, rate_text
 from headrace.cli.record_text import unescape
-from headrace.client.addresses import check_reachable
 from headrace.client.bulk import RecordProducer
+from headrace.client.cluster import check_reachable
 from headrace.errors import HeadraceError
 
 _STDIN = 0
@@ -130,8 +130,7 @@ def command(
         "acks": acks,
         "compression.type": compression,
         "enable.idempotence": str(idempotent).lower(),
-        **client_properties(command_config),
-        **dict(properties),
+        **client_properties(command_config, properties),
     }
     produced = produce(bootstrap, topic, settings, shape, flush_timeout)
     return _report(produced, as_json=as_json)
@@ -141,7 +140,7 @@ def produce(
     bootstrap: str, topic: str, settings: dict[str, str], shape: Shape, flush_timeout_s: float
 ) -> Produced:
     """Send all of standard input; the result counts what was and what was not delivered."""
-    check_reachable(bootstrap)
+    check_reachable(bootstrap, settings)
     producer = RecordProducer(bootstrap, topic, settings)
     producer.require_topic()
     started = time.monotonic()

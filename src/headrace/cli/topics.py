@@ -12,7 +12,8 @@ from headrace.cli.options import (
     cluster_options,
     confirm,
     json_option,
-    name_value,
+    set_option,
+    unset_option,
 )
 from headrace.cli.output import print_json, print_line, print_table, report, warn
 from headrace.client.admin import Admin
@@ -83,15 +84,7 @@ def describe_topics(names: tuple[str, ...], as_json: bool, **cluster: Any) -> in
     metavar="IDS,...",
     help="Replicas chosen by hand: brokers of a partition joined by ':', partitions by ','.",
 )
-@click.option(
-    "--config",
-    "-c",
-    "configs",
-    type=name_value,
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A setting such as retention.ms=60000; may be repeated.",
-)
+@set_option("A setting such as retention.ms=60000; may be repeated.")
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there is no error.")
 @click.option("--validate-only", is_flag=True, help="Check, but create nothing.")
 @cluster_options
@@ -110,7 +103,7 @@ def create_topics(
     """Create topics.
 
     \b
-    headrace topics create orders --partitions 6 --config cleanup.policy=compact
+    headrace topics create orders --partitions 6 --set cleanup.policy=compact
     """
     if assignment and (partitions or replication_factor):
         raise click.UsageError("--assignment already says how many partitions and replicas")
@@ -137,23 +130,8 @@ def create_topics(
 @command.command("alter")
 @click.argument("name", metavar="TOPIC")
 @click.option("--partitions", "-p", type=click.IntRange(min=1), help="Grow to this many.")
-@click.option(
-    "--config",
-    "-c",
-    "configs",
-    type=name_value,
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Set this; may be repeated.",
-)
-@click.option(
-    "--delete-config",
-    "-d",
-    "deleted",
-    metavar="NAME",
-    multiple=True,
-    help="Back to the default; may be repeated.",
-)
+@set_option("Set this; may be repeated.")
+@unset_option
 @click.option("--validate-only", is_flag=True, help="Check, but change nothing.")
 @cluster_options
 @json_option
@@ -161,16 +139,16 @@ def alter_topic(
     name: str,
     partitions: int | None,
     configs: tuple[tuple[str, str], ...],
-    deleted: tuple[str, ...],
+    unset: tuple[str, ...],
     validate_only: bool,
     as_json: bool,
     **cluster: Any,
 ) -> int:
     """Change the settings or the number of partitions of a topic."""
     changes = [ConfigChange(name=key, operation="set", value=value) for key, value in configs]
-    changes += [ConfigChange(name=key, operation="delete") for key in deleted]
+    changes += [ConfigChange(name=key, operation="delete") for key in unset]
     if not changes and partitions is None:
-        raise click.UsageError("nothing to alter; give --config, --delete-config or --partitions")
+        raise click.UsageError("nothing to alter; give --set, --unset or --partitions")
     outcomes: list[Outcome] = []
     with admin(**cluster) as client:
         if changes:

@@ -1,33 +1,124 @@
 """`headrace up`: start a node, say how to reach it, serve until Ctrl-C.
 
-Plain argparse and few imports: this command's start is what a test suite waits for.
+Few imports at the top: this command's start is what a test suite waits for.
 """
 
-import argparse
 import logging
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from headrace.errors import HeadraceError, InvalidConfig
+import click
+
+from headrace.cli.defaults import DEFAULT_BOOTSTRAP, DEFAULT_DATA
+from headrace.errors import HeadraceError
 from headrace.settings.broker import BrokerSettings, load
-from headrace.settings.properties import parse, parse_assignment
+from headrace.settings.properties import Property, parse_assignment, read_entries
 
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_LISTEN = "127.0.0.1:9092"
-DEFAULT_DATA = "headrace-data"
 _LOOPBACK = ("127.", "localhost", "::1")
+_OPTIONS = {"listeners": "--listen", "headrace.metrics.port": "--metrics"}
+_PORT_MAX = 65535
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run a node in the foreground; returns when it was asked to stop."""
-    options = _parser().parse_args(arguments)
-    settings, warnings = load(properties_of(options))
+def listen_address(text: str) -> str:
+    """An option's value of the form `host:port`."""
+    host, separator, port = text.rpartition(":")
+    is_one_host = ":" not in host or (host.startswith("[") and host.endswith("]"))
+    if not separator or not is_one_host or not (port.isascii() and port.isdecimal()):
+        raise click.BadParameter(f"{text!r} is not of the form HOST:PORT, as 0.0.0.0:9092 is")
+    if int(port) > _PORT_MAX:
+        raise click.BadParameter(f"port {port} of {text!r} is not between 0 and {_PORT_MAX}")
+    return text
+
+
+@click.command("up", short_help="Start a node and serve Kafka clients until Ctrl-C.")
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="A server.properties with Kafka's names.",
+)
+@click.option("--data", metavar="DIR", help=f"Where the logs are kept; else ./{DEFAULT_DATA}.")
+@click.option(
+    "--listen",
+    type=listen_address,
+    metavar="HOST:PORT",
+    help=f"Where clients connect; else {DEFAULT_BOOTSTRAP}. Port 0 takes any free one.",
+)
+@click.option(
+    "--metrics",
+    type=click.IntRange(0, _PORT_MAX),
+    metavar="PORT",
+    help="Serve /metrics, /health and /ready there.",
+)
+@click.option(
+    "--set",
+    "-s",
+    "assignments",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Set one property; wins over the file, may be repeated.",
+)
+def command(config: str | None, assignments: tuple[str, ...], **options: Any) -> int:
+    """Start a node and serve Kafka clients until Ctrl-C.
+
+    \b
+    headrace up
+    headrace up --data /var/lib/headrace --listen 0.0.0.0:9092 --set log.retention.hours=24
+    headrace up --config server.properties
+    """
+    entries = read_entries(config) if config is not None else []
+    properties = properties_of(entries, assignments, **options)
+    places = {entry.name: f"{config} line {entry.line}" for entry in entries}
+
+    from headrace.runtime.logging import configure
+
+    # What is wrong with the other settings is told in the format that was asked for, too.
+    is_json = properties.get("headrace.log.format", "").strip() == "json"
+    configure("json" if is_json else "text", ())
+    try:
+        return _run(properties, places)
+    except HeadraceError as error:
+        if not is_json:
+            raise HeadraceError(_advised(error)) from error
+        _log.error("%s", _advised(error))
+        return 1
+
+
+def properties_of(
+    entries: Iterable[Property],
+    assignments: Iterable[str],
+    data: str | None = None,
+    listen: str | None = None,
+    metrics: int | None = None,
+) -> dict[str, str]:
+    """The properties that a command line stands for; the most specific word wins."""
+    properties = {entry.name: entry.value for entry in entries}
+    if data is not None:
+        properties.pop("log.dir", None)
+        properties["log.dirs"] = data
+    if listen is not None:
+        # An empty host stands for every interface, and the node finds out what to tell clients.
+        every_interface = listen.removeprefix("0.0.0.0").removeprefix("[::]")
+        properties["listeners"] = f"PLAINTEXT://{every_interface}"
+        properties.pop("advertised.listeners", None)
+    if metrics is not None:
+        properties["headrace.metrics.port"] = str(metrics)
+    properties |= dict(parse_assignment(assignment) for assignment in assignments)
+    if "log.dirs" not in properties and "log.dir" not in properties:
+        properties["log.dirs"] = DEFAULT_DATA
+    properties.setdefault("listeners", f"PLAINTEXT://{DEFAULT_BOOTSTRAP}")
+    return properties
+
+
+def _run(properties: Mapping[str, str], places: Mapping[str, str]) -> int:
+    settings, warnings = load(properties, places)
 
     from headrace.runtime.logging import configure
 
@@ -41,63 +132,12 @@ def main(arguments: Sequence[str]) -> int:
     return run(settings, on_ready=_announce)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="headrace up",
-        description="Start a node and serve Kafka clients until Ctrl-C.",
-    )
-    parser.add_argument("--config", metavar="FILE", help="a server.properties with Kafka's names")
-    parser.add_argument(
-        "--data", metavar="DIR", help=f"where the logs are kept (default: ./{DEFAULT_DATA})"
-    )
-    parser.add_argument(
-        "--listen",
-        metavar="HOST:PORT",
-        help=f"where clients connect (default: {DEFAULT_LISTEN}); port 0 takes any free one",
-    )
-    parser.add_argument(
-        "--metrics", metavar="PORT", type=int, help="serve /metrics, /health and /ready there"
-    )
-    parser.add_argument(
-        "--set",
-        metavar="NAME=VALUE",
-        action="append",
-        default=[],
-        help="set one property; wins over the file, may be repeated",
-    )
-    return parser
-
-
-def properties_of(options: argparse.Namespace) -> dict[str, str]:
-    """The properties that a command line stands for; the most specific word wins."""
-    properties: dict[str, str] = {}
-    if options.config is not None:
-        properties |= _read_file(options.config)
-    if options.data is not None:
-        properties.pop("log.dir", None)
-        properties["log.dirs"] = options.data
-    if options.listen is not None:
-        # An empty host stands for every interface, and the node finds out what to tell clients.
-        every_interface = options.listen.removeprefix("0.0.0.0").removeprefix("[::]")
-        properties["listeners"] = f"PLAINTEXT://{every_interface}"
-        properties.pop("advertised.listeners", None)
-    if options.metrics is not None:
-        properties["headrace.metrics.port"] = str(options.metrics)
-    properties |= dict(parse_assignment(assignment) for assignment in options.set)
-    if "log.dirs" not in properties and "log.dir" not in properties:
-        properties["log.dirs"] = DEFAULT_DATA
-    properties.setdefault("listeners", f"PLAINTEXT://{DEFAULT_LISTEN}")
-    return properties
-
-
-def _read_file(path: str) -> dict[str, str]:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return parse(file.read())
-    except OSError as error:
-        raise InvalidConfig(f"cannot read {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise HeadraceError(f"{path} is not UTF-8 text; save it as such") from error
+def _advised(error: HeadraceError) -> str:
+    """The error, and which option of this command mends it."""
+    option = _OPTIONS.get(getattr(error, "config_name", ""))
+    if option is None:
+        return str(error) or type(error).__name__
+    return f"{error}; choose another address with {option}, or stop what uses this one"
 
 
 def _warn_of_open_listeners(settings: BrokerSettings) -> None:
@@ -114,14 +154,28 @@ def _announce(broker: "Broker") -> None:
     """The first thing that a new user reads; other programs wait for its first line."""
     first = broker.endpoints[0]
     address = f"[{first.host}]:{first.port}" if ":" in first.host else f"{first.host}:{first.port}"
-    print(f"Headrace is ready on {address}")
-    print(f"  data      {', '.join(broker.settings.directories)}")
-    if broker.metrics_address:
-        print(f"  metrics   http://{broker.metrics_address}/metrics")
-    program, option = _program(), "" if address == DEFAULT_LISTEN else f" --bootstrap {address}"
+    ready = f"Headrace is ready on {address}"
+    directories = broker.settings.directories
+    metrics = f"http://{broker.metrics_address}/metrics" if broker.metrics_address else None
+    if broker.settings.headrace_log_format == "json":
+        _announce_to_programs(ready, data=list(directories), metrics=metrics)
+        return
+    print(ready)
+    print(f"  data      {', '.join(directories)}")
+    if metrics is not None:
+        print(f"  metrics   {metrics}")
+    program, option = _program(), "" if address == DEFAULT_BOOTSTRAP else f" --bootstrap {address}"
     print(f"  produce   echo hello | {program} produce greetings{option}")
     print(f"  consume   {program} consume greetings --from-beginning{option}")
     print("  stop      Ctrl-C", flush=True)
+
+
+def _announce_to_programs(ready: str, **facts: Any) -> None:
+    """The same as one line of the log's own format: whoever asked for JSON parses every line."""
+    from headrace.runtime.logging import JsonFormatter
+
+    record = _log.makeRecord(_log.name, logging.INFO, __file__, 0, ready, (), None, extra=facts)
+    print(JsonFormatter().format(record), flush=True)
 
 
 def _program() -> str:

@@ -33,10 +33,7 @@ def parse_addresses(bootstrap: str) -> list[Address]:
 
 
 def connect_any(addresses: Sequence[Address], timeout_s: float) -> tuple[socket.socket, Address]:
-    """A connection to the first address that accepts one.
-
-    All of them failing is the usual first mistake of a new user, so the message says what to do.
-    """
+    """A connection to the first address that accepts one."""
     deadline = time.monotonic() + timeout_s
     failure: OSError | None = None
     for address in addresses:
@@ -46,10 +43,7 @@ def connect_any(addresses: Sequence[Address], timeout_s: float) -> tuple[socket.
         except OSError as error:
             failure = error
     names = ", ".join(map(str, addresses))
-    raise BrokerUnreachable(
-        f"cannot reach {names}: {failure_text(failure)}; start a node with `headrace up`, or name"
-        " your brokers with --bootstrap or HEADRACE_BOOTSTRAP"
-    )
+    raise BrokerUnreachable(f"cannot reach {names}: {failure_text(failure)}")
 
 
 def connect(address: Address, timeout_s: float) -> socket.socket:
@@ -57,12 +51,6 @@ def connect(address: Address, timeout_s: float) -> socket.socket:
     opened = socket.create_connection(address, timeout=timeout_s)
     opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return opened
-
-
-def check_reachable(bootstrap: str, timeout_s: float = 10.0) -> None:
-    """Fail at once and clearly where librdkafka would retry in silence."""
-    opened, _ = connect_any(parse_addresses(bootstrap), timeout_s)
-    opened.close()
 
 
 def failure_text(error: OSError | None) -> str:

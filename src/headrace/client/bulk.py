@@ -12,6 +12,7 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from headrace.client.cluster import NoSuchTopic
 from headrace.client.librdkafka import ClientFailure, client_settings, translated
 from headrace.client.records import OutgoingRecord
 
@@ -49,10 +50,8 @@ class RecordProducer:
         deadline = time.monotonic() + creation_s
         while self._topic_is_missing(timeout_s):
             if time.monotonic() > deadline:
-                raise ClientFailure(
-                    f"topic {self.topic!r} does not exist; create it with:"
-                    f" headrace topics create {self.topic}"
-                )
+                present = self._producer.list_topics(timeout=timeout_s).topics
+                raise NoSuchTopic(self.topic, present)
             time.sleep(0.1)
 
     def send_values(self, values: Sequence[bytes | None], partition: int = -1) -> None:

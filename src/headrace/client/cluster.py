@@ -6,11 +6,11 @@ anew; an unanswered request is repeated only where doing it twice does no harm.
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from headrace.client.addresses import Address, BrokerUnreachable, connect_any, parse_addresses
-from headrace.client.connection import Connection, ConnectionLost, Response
-from headrace.client.security import Security
+from headrace.client.connection import Connection, ConnectionLost, HungUp, Response
+from headrace.client.security import NotSpoken, Security
 from headrace.errors import (
     HeadraceError,
     KafkaError,
@@ -28,6 +28,8 @@ from headrace.protocol.schemas.metadata import (
 
 BACKOFF_S = 0.1
 BACKOFF_MAX_S = 1.0
+HANG_UPS_MAX = 4
+"""How often a broker may hang up on the first request before that is taken for its answer."""
 
 ANY_NODE = -1
 
@@ -36,6 +38,10 @@ class NoSuchTopic(UnknownTopicOrPartition):
     """Metadata knows no such topic: a typing error rather than news that has not spread yet."""
 
     retriable = False
+
+    def __init__(self, topic: str, present: Iterable[str]) -> None:
+        super().__init__(f"topic {topic!r} does not exist{near_names(topic, present)}")
+        self.topic = topic
 
 
 T = TypeVar("T")
@@ -46,7 +52,7 @@ class Cluster:
     """The brokers behind a list of bootstrap addresses."""
 
     def __init__(
-        self, bootstrap: str, properties: Mapping[str, str] | None = None, timeout_s: float = 30.0
+        self, bootstrap: str, properties: Mapping[str, Any] | None = None, timeout_s: float = 30.0
     ) -> None:
         self.timeout_s = timeout_s
         self._bootstrap = parse_addresses(bootstrap)
@@ -88,12 +94,14 @@ class Cluster:
         """One topic that must be there."""
         found = self.metadata([name]).topics[0]
         if found.error_code == UnknownTopicOrPartition.code:
-            raise NoSuchTopic(
-                f"topic {name!r} does not exist; see what there is with: headrace topics list"
-            )
+            raise NoSuchTopic(name, self.topic_names())
         if found.error_code:
             raise error_for(found.error_code, f"topic {name!r}: {error_name(found.error_code)}")
         return found
+
+    def topic_names(self) -> list[str]:
+        """All topics that we may see."""
+        return sorted(topic.name for topic in self.metadata().topics if topic.name)
 
     def node_ids(self) -> list[int]:
         """All brokers that are up."""
@@ -103,12 +111,14 @@ class Cluster:
         """Try until it works, or until the time is up: then the last error is raised."""
         deadline = time.monotonic() + self.timeout_s
         backoff_s = BACKOFF_S
+        hang_ups_left = HANG_UPS_MAX
         while True:
             try:
                 return attempt()
             except (KafkaError, ConnectionLost) as error:
                 passing = is_repeatable if isinstance(error, ConnectionLost) else error.retriable
-                if not passing or time.monotonic() + backoff_s > deadline:
+                hang_ups_left -= isinstance(error, HungUp)
+                if not passing or not hang_ups_left or time.monotonic() + backoff_s > deadline:
                     raise
             time.sleep(backoff_s)
             backoff_s = min(2 * backoff_s, BACKOFF_MAX_S)
@@ -176,6 +186,33 @@ class Cluster:
         lost = self._connections.pop(node_id, None)
         if lost is not None:
             lost.close()
+
+
+def near_names(name: str, present: Iterable[str]) -> str:
+    """What a misspelt name may have meant, to be appended to what is wrong with it."""
+    from difflib import get_close_matches  # Only ever needed on the way to an error.
+
+    near = get_close_matches(name, list(present), n=3, cutoff=0.6)
+    return f"; near it: {', '.join(near)}" if near else ""
+
+
+def check_reachable(
+    bootstrap: str, properties: Mapping[str, Any] | None = None, timeout_s: float = 10.0
+) -> None:
+    """Fail at once and clearly where librdkafka would retry in silence.
+
+    A login that only librdkafka can do is left to it; then the address alone is tried.
+    """
+    try:
+        cluster = Cluster(bootstrap, properties, timeout_s)
+    except NotSpoken:
+        opened, _ = connect_any(parse_addresses(bootstrap), timeout_s)
+        opened.close()
+        return
+    try:
+        cluster.metadata([])
+    finally:
+        cluster.close()
 
 
 def error_name(code: int) -> str:

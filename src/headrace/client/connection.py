@@ -4,6 +4,8 @@ Made for administration, where requests are few and each is waited for; records 
 confluent-kafka. On opening, the versions that both sides know are settled by ApiVersions: a
 broker that does not know our version of that very request answers in version 0 and says what it
 knows, and one that is older still just hangs up, so the last try is version 0 on a new connection.
+Where the settings say who we are, the connection is authenticated next, and again before a
+session ends that the broker has given a lifetime (KIP-368).
 """
 
 import socket
@@ -12,8 +14,9 @@ import time
 from typing import TypeVar
 
 from headrace.client.addresses import Address, BrokerUnreachable, connect, failure_text
+from headrace.client.authentication import authenticate
 from headrace.client.security import Security
-from headrace.errors import UnsupportedVersion
+from headrace.errors import HeadraceError, UnsupportedVersion
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import DecodeError, decode
 from headrace.protocol.framing import encode_request, read_response_header
@@ -37,6 +40,21 @@ class ConnectionLost(BrokerUnreachable):
     """The broker did not answer a request: it is unknown whether it acted on it."""
 
 
+class NoAnswer(ConnectionLost):
+    """The connection stands, and nothing came over it in time."""
+
+
+class HungUp(ConnectionLost):
+    """The very first request was answered by an end of the connection.
+
+    Once that may be a broker that stops; again and again it is a listener that wants a login.
+    """
+
+
+class NotKafka(BrokerUnreachable):
+    """Something answers there, and it is no Kafka broker."""
+
+
 class Connection:
     """One open connection and what the broker at its other end understands."""
 
@@ -47,9 +65,12 @@ class Connection:
         self.supported_features: list[SupportedFeatureKey] = []
         self.finalized_features: list[FinalizedFeatureKey] = []
         self._versions: dict[int, tuple[int, int]] = {}
+        self._security = security
         self._timeout_s = timeout_s
         self._correlation_id = 0
-        self._socket = security.wrap(opened, address.host)
+        self._has_answered = False
+        self._renewal_at: float | None = None
+        self._socket = security.wrap(opened, address)
 
     @classmethod
     def open(
@@ -59,23 +80,38 @@ class Connection:
         timeout_s: float,
         opened: socket.socket | None = None,
     ) -> "Connection":
-        """Connect, unless a socket is given, and settle the versions."""
+        """Connect, unless a socket is given, settle the versions, and say who we are."""
         try:
             connection = cls(address, security, timeout_s, opened or connect(address, timeout_s))
             try:
                 connection._settle(ApiVersionsRequest.VERSIONS[-1])
+            except NoAnswer:
+                raise
             except (ConnectionLost, DecodeError):
                 connection.close()
                 connection = cls(address, security, timeout_s, connect(address, timeout_s))
                 connection._settle(0)
         except OSError as error:
             raise BrokerUnreachable(f"cannot reach {address}: {failure_text(error)}") from error
+        except DecodeError as error:
+            raise NotKafka(f"{address} does not speak Kafka's protocol: {error}") from error
+        connection._log_in()
         return connection
 
     def call(
         self, request: Message, response: type[Response], timeout_s: float | None = None
     ) -> Response:
         """Send a request in the newest version that both sides know, and wait for the answer."""
+        if self._renewal_at is not None and time.monotonic() >= self._renewal_at:
+            self._log_in()
+        answer = self.exchange(request, response, timeout_s)
+        self._has_answered = True
+        return answer
+
+    def exchange(
+        self, request: Message, response: type[Response], timeout_s: float | None = None
+    ) -> Response:
+        """Like `call`, but whatever the session's age: for what makes the session itself."""
         return self._exchange(request, response, self.version_of(request), timeout_s)
 
     def version_of(self, request: Message) -> int:
@@ -102,6 +138,17 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
+
+    def _log_in(self) -> None:
+        if self._security.sasl is None:
+            return
+        try:
+            renewed_after_s = authenticate(self, self._security.sasl)
+        except HeadraceError:
+            self.close()
+            raise
+        now = time.monotonic()
+        self._renewal_at = None if renewed_after_s is None else now + renewed_after_s
 
     def _settle(self, version: int) -> None:
         request = ApiVersionsRequest(client_software_name="headrace", client_software_version="0")
@@ -132,7 +179,8 @@ class Connection:
             data = self._receive(deadline)
         except OSError as error:
             self.close()
-            raise ConnectionLost(
+            kind = NoAnswer if isinstance(error, TimeoutError) else self._loss(request)
+            raise kind(
                 f"{self.address} did not answer {ApiKey(request.API_KEY).name}:"
                 f" {failure_text(error)}"
             ) from error
@@ -142,10 +190,16 @@ class Connection:
             raise ConnectionLost(f"{self.address} answered another request than was sent")
         return decode(response, _answered_in(request, version, data, position), data, position)
 
+    def _loss(self, request: Message) -> type[ConnectionLost]:
+        is_first = not self._has_answered and request.API_KEY != ApiKey.API_VERSIONS
+        return HungUp if is_first else ConnectionLost
+
     def _receive(self, deadline: float) -> bytes:
-        (size,) = _SIZE.unpack(self._receive_exactly(4, deadline))
+        head = self._receive_exactly(4, deadline)
+        (size,) = _SIZE.unpack(head)
         if not 4 <= size <= RESPONSE_SIZE_MAX:
-            raise OSError(f"it sent a frame of {size} bytes; is this a Kafka broker's port?")
+            self.close()
+            raise NotKafka(f"{self.address} does not speak Kafka's protocol: {spoken(head)}")
         return self._receive_exactly(size, deadline)
 
     def _receive_exactly(self, size: int, deadline: float) -> bytes:
@@ -159,6 +213,17 @@ class Connection:
                 raise OSError("it closed the connection")
             position += count
         return bytes(received)
+
+
+def spoken(head: bytes) -> str:
+    """What the first bytes of an answer look like, where they cannot be the size of one."""
+    if head == b"HTTP":
+        return "it speaks HTTP"
+    if head == b"SSH-":
+        return "it speaks SSH"
+    if head[0] in (0x15, 0x16) and head[1] == 0x03:
+        return "it speaks TLS, and security.protocol does not"
+    return f"its answer begins with {head!r}"
 
 
 def _answered_in(request: Message, version: int, data: bytes, position: int) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.addresses import BrokerUnreachable
-from headrace.client.properties import InvalidProperty, unknown
+from headrace.client.properties import InvalidProperty, for_librdkafka, unknown
 from headrace.errors import HeadraceError, error_for
 
 _UNREACHABLE = frozenset({"_TRANSPORT", "_ALL_BROKERS_DOWN", "_RESOLVE"})
@@ -45,7 +45,7 @@ def client_settings(
         "client.id": "headrace-cli",
         "log_level": 0,
         **defaults,
-        **properties,
+        **for_librdkafka(properties),
         "bootstrap.servers": bootstrap,
     }
 
@@ -54,10 +54,7 @@ def translated(exception: KafkaException, bootstrap: str) -> HeadraceError:
     """The one-line error that a librdkafka exception of a command stands for."""
     error = exception.args[0]
     if error.name() in _UNREACHABLE or error.name() in _TIMED_OUT:
-        return BrokerUnreachable(
-            f"no broker of {bootstrap} answers ({error.name()[1:].lower()}); check the addresses,"
-            " and the security settings in --command-config"
-        )
+        return BrokerUnreachable(f"no broker of {bootstrap} answers ({error.name()[1:].lower()})")
     return exception_for(error)
 
 

@@ -103,7 +103,10 @@ class Partitions:
                 for part in answer.topics[0].partitions
             }
 
-        return self._cluster.ask_leaders(topic, offsets, ask)
+        try:
+            return self._cluster.ask_leaders(topic, offsets, ask)
+        except OffsetOutOfRange as error:
+            raise self._absent(topic, offsets) from error
 
     def producers(
         self, topic: str, partitions: Sequence[int] | None = None
@@ -153,16 +156,30 @@ class Partitions:
                 )
             }
 
-        absent = (
-            f"{topic}-{partition} has no offset {offset}; see what it has with: headrace offsets"
-        )
         try:
             found = self._cluster.ask_leaders(topic, {partition: offset}, ask)[partition]
         except OffsetOutOfRange as error:
-            raise OffsetOutOfRange(f"{absent} {topic}") from error
+            raise self._absent(topic, {partition: offset}) from error
         if not found:
-            raise OffsetOutOfRange(f"{absent} {topic}")
+            raise self._absent(topic, {partition: offset})
         return found
+
+    def _absent(self, topic: str, offsets: Mapping[int, int]) -> OffsetOutOfRange:
+        """The error for offsets that are not there, with what is."""
+        first = self.offsets(topic, EARLIEST, list(offsets))
+        after = self.offsets(topic, LATEST, list(offsets))
+        return OffsetOutOfRange(
+            "; ".join(
+                f"{topic}-{low.partition} {_held(low.offset, high.offset)},"
+                f" not {offsets[low.partition]}"
+                for low, high in zip(first, after, strict=True)
+                if not low.offset <= offsets[low.partition] < high.offset
+            )
+        )
+
+
+def _held(first: int, after: int) -> str:
+    return f"holds offsets {first} to {after - 1}" if first < after else "holds no records"
 
 
 def _asked(share: Mapping[int, int]) -> list[ListOffsetsPartition]:

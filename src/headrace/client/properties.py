@@ -4,12 +4,14 @@ librdkafka itself decides which names exist, so that a newer one is not held to 
 (made by tools/librdkafka_properties.py) only tells which name a misspelt one may have meant.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
 
 import msgspec
 
+from headrace.client import java_security
 from headrace.errors import HeadraceError
 from headrace.settings.definitions import nearest
 
@@ -42,6 +44,7 @@ def split(properties: Properties) -> tuple[dict[str, Any], OwnSettings]:
         api_timeout_s=_number(given, "default.api.timeout.ms", 60_000) / 1000,
         max_poll_records=max(1, int(_number(given, "max.poll.records", 500))),
     )
+    given = for_librdkafka(given)
     for java, (name, convert) in _JAVA_NAMES.items():
         if java in given:
             value = convert(given.pop(java))
@@ -50,6 +53,20 @@ def split(properties: Properties) -> tuple[dict[str, Any], OwnSettings]:
         if name in _ELSEWHERE:
             raise InvalidProperty(f"{name} belongs to Java; {_ELSEWHERE[name]}")
     return given, own
+
+
+def with_librdkafkas_names(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with what they say about security under librdkafka's names."""
+    return java_security.translated(properties)
+
+
+def for_librdkafka(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Security as librdkafka takes it: a token that is given becomes a function that gives it."""
+    given = with_librdkafkas_names(properties)
+    token = given.pop(TOKEN, None)
+    if token is not None:
+        given["oauth_cb"] = lambda _: (str(token), time.time() + _TOKEN_TOLD_FOR_S)
+    return given
 
 
 def unknown(name: str) -> InvalidProperty:
@@ -79,7 +96,13 @@ def _kilobytes(value: Any) -> int:
     return max(1, -(-int(value) // 1024))
 
 
-_OWN_NAMES = ("max.block.ms", "default.api.timeout.ms", "max.poll.records")
+TOKEN = "sasl.oauthbearer.token"
+"""A token for OAUTHBEARER; librdkafka has a function in its place, which no file can hold."""
+
+_TOKEN_TOLD_FOR_S = 3600
+"""librdkafka asks again after this long; whether the token still counts, the broker decides."""
+
+_OWN_NAMES = ("max.block.ms", "default.api.timeout.ms", "max.poll.records", TOKEN)
 
 _JAVA_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "buffer.memory": ("queue.buffering.max.kbytes", _kilobytes),

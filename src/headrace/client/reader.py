@@ -19,6 +19,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from headrace.client.cluster import NoSuchTopic
 from headrace.client.librdkafka import ClientFailure, client_settings, translated
 
 BATCH_RECORDS_MAX = 10_000
@@ -81,8 +82,8 @@ class RecordReader:
             raise translated(error, self._bootstrap) from error
         topic = listed.topics[self.topic]
         if topic.error is not None and topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise ClientFailure(
-                f"topic {self.topic!r} does not exist; see what there is with: headrace topics list"
+            raise NoSuchTopic(
+                self.topic, self._consumer.list_topics(timeout=self._timeout_s).topics
             )
         if topic.error is not None:
             raise ClientFailure(f"topic {self.topic!r}: {topic.error.str()}")

@@ -34,10 +34,11 @@ def configure(format: str, levels: Iterable[str], stream: TextIO | None = None) 
 
 
 class TextFormatter(logging.Formatter):
-    """`12:01:33 INFO broker.node: started partition=orders-0`, with a traceback below."""
+    """`2026-03-01 12:01:33.250 INFO broker.node: started partition=orders-0`, in local time."""
 
     def format(self, record: logging.LogRecord) -> str:
-        moment = time.strftime("%H:%M:%S", time.localtime(record.created))
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        moment += f".{int(record.msecs):03d}"
         line = f"{moment} {record.levelname} {_part(record)}: {record.getMessage()}"
         line += "".join(f" {name}={value}" for name, value in _fields(record))
         trace = self._trace(record)

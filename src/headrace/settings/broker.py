@@ -9,7 +9,8 @@ default of the cluster, the properties file, Kafka's default. `with_dynamic` lay
 dynamic layers over the static settings; `topic.effective` lays a topic's configs over those.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -285,8 +286,14 @@ DYNAMIC_BROKER_CONFIGS = frozenset(
 )
 
 
-def load(properties: Mapping[str, str]) -> tuple[BrokerSettings, list[str]]:
-    """Settings and warnings from a properties file; every mistake in it is named at once."""
+def load(
+    properties: Mapping[str, str], places: Mapping[str, str] | None = None
+) -> tuple[BrokerSettings, list[str]]:
+    """Settings and warnings from a properties file; every mistake in it is named at once.
+
+    `places` tells where properties were read, as in `server.properties line 7`.
+    """
+    at = places or {}
     given = {name: text for name, text in properties.items() if name in BROKER_CONFIGS}
     others = {name: text for name, text in properties.items() if name not in BROKER_CONFIGS}
     values: dict[str, Any] = {}
@@ -297,15 +304,25 @@ def load(properties: Mapping[str, str]) -> tuple[BrokerSettings, list[str]]:
             if name in given:
                 values[field_name(name)] = BROKER_CONFIGS[name].parse(given[name])
             else:
-                warnings.append(_explain(name, others[name]))
+                warnings.append(_placed(_explain(name, others[name]), [name], at))
         except InvalidConfig as mistake:
-            mistakes.append(str(mistake))
+            mistakes.append(_placed(str(mistake), [name], at))
     if mistakes:
         raise InvalidConfig("\n".join(mistakes))
     values.setdefault("node_id", values.get("broker_id", 1))
     settings = BrokerSettings(**values, given=given, ignored=_without_secrets(others))
-    check(settings)
+    try:
+        check(settings)
+    except InvalidConfig as mistake:
+        # These rules join properties, and name those that they are about.
+        named = [name for name in at if re.search(rf"\b{re.escape(name)}\b", str(mistake))]
+        raise InvalidConfig(_placed(str(mistake), named, at)) from mistake
     return settings, warnings
+
+
+def _placed(text: str, names: Iterable[str], places: Mapping[str, str]) -> str:
+    found = [places[name] for name in names if name in places]
+    return f"{', '.join(found)}: {text}" if found else text
 
 
 def check(settings: BrokerSettings) -> None:

@@ -7,6 +7,7 @@ import msgspec
 from headrace.errors import InvalidConfig
 
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PORT_MAX = 65535
 _EVERY_INTERFACE = ("0.0.0.0", "::", "")
 
 
@@ -33,10 +34,12 @@ def parse_listener(text: str, config_name: str = "listeners") -> Listener:
     host, colon, port = address.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     well_formed = separator and colon and name and (bracketed or ":" not in host)
-    if not well_formed or not (port.isascii() and port.isdecimal()) or int(port) > 65535:
+    if not well_formed or not (port.isascii() and port.isdecimal()):
         raise InvalidConfig(
             f"{config_name}: {text!r} is not a listener; write it as PLAINTEXT://host:port"
         )
+    if int(port) > _PORT_MAX:
+        raise InvalidConfig(f"{config_name}: port {port} of {text!r} is above {_PORT_MAX}")
     return Listener(name.upper(), host[1:-1] if bracketed else host, int(port))
 
 

@@ -6,6 +6,7 @@ backslash escapes include `\\uXXXX`. Later lines win over earlier ones.
 """
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from headrace.errors import InvalidConfig
 
@@ -14,13 +15,45 @@ _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f", "\\": "\\\\"}
 
 
-def parse(text: str) -> dict[str, str]:
+class Property(NamedTuple):
+    """One property, and the line of the file that it begins on."""
+
+    name: str
+    value: str
+    line: int
+
+
+def entries(text: str) -> Iterator[Property]:
     """Every property of a file, in the order of the file."""
-    properties: dict[str, str] = {}
-    for line in _logical_lines(text):
+    for number, line in _logical_lines(text):
         key, value = _split(line)
-        properties[_unescape(key)] = _unescape(value)
-    return properties
+        try:
+            yield Property(_unescape(key), _unescape(value), number)
+        except InvalidConfig as error:
+            raise InvalidConfig(f"line {number}: {error}") from error
+
+
+def parse(text: str) -> dict[str, str]:
+    """Every property of a file by name."""
+    return {entry.name: entry.value for entry in entries(text)}
+
+
+def read(path: str) -> dict[str, str]:
+    """The properties of a file; one that cannot be read is an error that says why."""
+    return {entry.name: entry.value for entry in read_entries(path)}
+
+
+def read_entries(path: str) -> list[Property]:
+    """Like `read`, with the lines that the properties stand on."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return list(entries(file.read()))
+    except OSError as error:
+        raise InvalidConfig(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidConfig(f"{path} is not UTF-8 text; save it as such") from error
+    except InvalidConfig as error:
+        raise InvalidConfig(f"{path} {error}") from error
 
 
 def render(properties: Mapping[str, str], comment: str = "") -> str:
@@ -38,22 +71,25 @@ def parse_assignment(assignment: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blanks, with continuation lines joined."""
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines without comments and blanks, with continuation lines joined, and where they begin."""
     pending = ""
+    start = 0
     continues = False
-    for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for number, raw in enumerate(lines, 1):
         line = raw.lstrip(_BLANKS)
         if not continues and (not line or line[0] in "#!"):
             continue
+        start = start if continues else number
         trailing = len(line) - len(line.rstrip("\\"))
         continues = trailing % 2 == 1
         pending += line[:-1] if continues else line
         if not continues:
-            yield pending
+            yield start, pending
             pending = ""
     if pending:
-        yield pending
+        yield start, pending
 
 
 def _split(line: str) -> tuple[str, str]:

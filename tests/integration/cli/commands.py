@@ -37,7 +37,12 @@ class Done(NamedTuple):
 
 def headrace(node: Node, *arguments: str, stdin: bytes = b"") -> Done:
     """Run a command against a node."""
-    environment = {**os.environ, "HEADRACE_BOOTSTRAP": node.address}
+    return run(node.address, *arguments, stdin=stdin)
+
+
+def run(bootstrap: str, *arguments: str, stdin: bytes = b"") -> Done:
+    """Run a command against a cluster."""
+    environment = {**os.environ, "HEADRACE_BOOTSTRAP": bootstrap}
     if arguments[0] in MOVES_RECORDS:
         return _in_a_process(arguments, stdin, environment)
     return _here(arguments, environment)

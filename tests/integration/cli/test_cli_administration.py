@@ -8,7 +8,7 @@ from tests.nodes import Node
 def test_a_topic_lives_from_create_to_delete(node: Node) -> None:
     """LOG-5: a topic is created with partitions and configs, described, deleted."""
     name = unique_name("cli")
-    ok(node, "topics", "create", name, "--partitions", "3", "--config", "retention.ms=60000")
+    ok(node, "topics", "create", name, "--partitions", "3", "--set", "retention.ms=60000")
     described = ok(node, "topics", "describe", name, "--json").document[0]
     assert described["configs"] == {"retention.ms": "60000"}
     assert [part["partition"] for part in described["partitions"]] == [0, 1, 2]
@@ -42,8 +42,8 @@ def test_validating_changes_nothing(node: Node) -> None:
 
 
 def test_a_topic_is_altered_and_grows(node: Node, topic: str) -> None:
-    ok(node, "topics", "alter", topic, "--config", "segment.ms=120000", "--partitions", "2")
-    ok(node, "topics", "alter", topic, "--delete-config", "segment.ms")
+    ok(node, "topics", "alter", topic, "--set", "segment.ms=120000", "--partitions", "2")
+    ok(node, "topics", "alter", topic, "--unset", "segment.ms")
     ok(node, "topics", "add-partitions", topic, "--by", "2")
     (described,) = ok(node, "topics", "describe", topic, "--json").document
     assert described["configs"] == {}
@@ -63,7 +63,7 @@ def test_settings_show_where_they_come_from(node: Node, topic: str) -> None:
     ).document
     assert (changed["value"], changed["source"]) == ("3600000", "DYNAMIC_TOPIC_CONFIG")
     assert changed["synonyms"][0]["source"] == "DYNAMIC_TOPIC_CONFIG"
-    ok(node, "configs", "alter", "topic", topic, "--delete", "retention.ms")
+    ok(node, "configs", "alter", "topic", topic, "--unset", "retention.ms")
     entries = ok(node, "configs", "describe", "topic", topic, "--all", "--json").document
     by_name = {entry["name"]: entry for entry in entries}
     assert by_name["retention.ms"]["source"] != "DYNAMIC_TOPIC_CONFIG"
@@ -113,7 +113,8 @@ def test_records_are_deleted_before_an_offset(node: Node, topic: str) -> None:
 
 def test_deleting_beyond_the_end_is_refused(node: Node, topic: str) -> None:
     done = headrace(node, "records", "delete", topic, "-p", "0", "--before", "10")
-    assert (done.code, done.err) == (1, f"headrace: {topic}-0: OFFSET_OUT_OF_RANGE\n")
+    assert done.code == 1
+    assert done.err.startswith(f"headrace: {topic}-0 holds no records, not 10; see what there is")
 
 
 def test_one_record_is_shown_with_its_batch(node: Node, topic: str) -> None:
@@ -182,4 +183,4 @@ def test_a_missing_topic_is_one_clear_line(node: Node) -> None:
     for command in (("offsets",), ("records", "delete", "--before", "1", "-p", "0")):
         done = headrace(node, *command, "no-such-topic")
         assert done.code == 1
-        assert done.err.startswith("headrace: topic 'no-such-topic' does not exist; see")
+        assert done.err.startswith("headrace: topic 'no-such-topic' does not exist;")

@@ -82,7 +82,9 @@ def knowing_all(script: Script) -> Script:
     return answer
 
 
-def connected(script: Script) -> tuple[Connection, ScriptedSocket]:
+def connected(
+    script: Script, security: Security | None = None
+) -> tuple[Connection, ScriptedSocket]:
     opened = ScriptedSocket(script)
-    connection = Connection.open(ADDRESS, Security(), 5, cast(socket.socket, opened))
+    connection = Connection.open(ADDRESS, security or Security(), 5, cast(socket.socket, opened))
     return connection, opened

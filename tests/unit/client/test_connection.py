@@ -4,7 +4,7 @@ import pytest
 
 from headrace.client import connection as module
 from headrace.client.addresses import Address
-from headrace.client.connection import Connection, ConnectionLost
+from headrace.client.connection import Connection, ConnectionLost, HungUp, NoAnswer, NotKafka
 from headrace.client.security import Security
 from headrace.errors import UnsupportedVersion
 from headrace.protocol.message import Message
@@ -80,24 +80,65 @@ def test_silence_is_a_lost_connection() -> None:
         return versions({3: (0, 13)}) if isinstance(request, ApiVersionsRequest) else None
 
     connection, opened = connected(script)
-    with pytest.raises(ConnectionLost, match="broker:9092 did not answer METADATA: it closed"):
+    with pytest.raises(HungUp, match="broker:9092 did not answer METADATA: it closed"):
         connection.call(MetadataRequest(), MetadataResponse)
     assert opened.is_closed
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "it speaks HTTP"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", "it speaks TLS, and security.protocol does not"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "it speaks SSH"),
+        (b"+ERR unknown command\r\n", r"its answer begins with b'\+ERR'"),
+        (b"\0\0\0\x08\0\0\0\x01\xff\xff\xff\xff", "does not speak Kafka's protocol"),
+    ],
+)
 def test_a_port_that_speaks_something_else_is_named_as_such(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, answer: bytes, told: str
 ) -> None:
-    class WebServer(ScriptedSocket):
+    class Stranger(ScriptedSocket):
         def sendall(self, frame: bytes) -> None:
-            self.unread += b"HTTP/1.1 400 Bad Request\r\n\r\n"
+            self.unread += answer
 
-    def web_server(*_: object) -> ScriptedSocket:
-        return WebServer(lambda request, version: None)
+    def connect(*_: object) -> ScriptedSocket:
+        return Stranger(lambda request, version: None)
 
-    monkeypatch.setattr(module, "connect", web_server)
-    with pytest.raises(ConnectionLost, match="is this a Kafka broker's port"):
+    monkeypatch.setattr(module, "connect", connect)
+    with pytest.raises(NotKafka, match=told):
         Connection.open(Address("web", 80), Security(), 1)
+
+
+def test_a_broker_that_hangs_up_on_the_first_request_is_told_apart() -> None:
+    """A listener that asks for a login does that to who brings none."""
+    calls = iter((MetadataResponse(), None))
+
+    def after_login(request: Message, version: int) -> Message | None:
+        return versions({3: (0, 13)}) if isinstance(request, ApiVersionsRequest) else next(calls)
+
+    connection, _ = connected(after_login)
+    connection.call(MetadataRequest(), MetadataResponse)
+    with pytest.raises(ConnectionLost) as later:
+        connection.call(MetadataRequest(), MetadataResponse)
+    assert not isinstance(later.value, HungUp)
+
+
+def test_silence_on_opening_is_not_asked_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent(ScriptedSocket):
+        def recv_into(self, view: memoryview) -> int:
+            raise TimeoutError
+
+    opened: list[ScriptedSocket] = []
+
+    def connect(*_: object) -> ScriptedSocket:
+        opened.append(Silent(lambda request, version: None))
+        return opened[-1]
+
+    monkeypatch.setattr(module, "connect", connect)
+    with pytest.raises(NoAnswer, match="did not answer API_VERSIONS: no answer in time"):
+        Connection.open(Address("silent", 80), Security(), 1)
+    assert len(opened) == 1
 
 
 def test_an_answer_to_another_request_is_not_taken() -> None:

@@ -2,12 +2,14 @@
 
 import pytest
 
-from headrace.client.security import Security
-from headrace.errors import HeadraceError
+from headrace.client.properties import InvalidProperty
+from headrace.client.security import Sasl, Security, Tls
+
+LOGIN = {"sasl.username": "ada", "sasl.password": "secret"}
 
 
 def test_plain_is_the_default() -> None:
-    assert not Security.of({}).is_tls
+    assert Security.of({}) == Security()
 
 
 def test_tls_settings_have_librdkafkas_names() -> None:
@@ -19,11 +21,81 @@ def test_tls_settings_have_librdkafkas_names() -> None:
             "ssl.endpoint.identification.algorithm": "none",
         }
     )
-    assert security == Security(
-        is_tls=True, ca_location="ca.pem", verify_certificate=False, verify_host=False
+    assert security.sasl is None
+    assert security.tls == Tls(ca_location="ca.pem", verify_certificate=False, verify_host=False)
+
+
+@pytest.mark.parametrize("name", ["sasl.mechanism", "sasl.mechanisms"])
+def test_a_login_has_librdkafkas_names(name: str) -> None:
+    security = Security.of({"security.protocol": "SASL_SSL", name: "scram-sha-512", **LOGIN})
+    assert security.tls == Tls()
+    assert security.sasl == Sasl(mechanism="SCRAM-SHA-512", username="ada", password="secret")
+
+
+def test_a_login_for_java_is_understood() -> None:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    security = Security.of(
+        {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "SCRAM-SHA-256",
+            "sasl.jaas.config": f'{module} required username="ada" password="a \\"b\\"; c";',
+        }
+    )
+    assert security.sasl == Sasl(mechanism="SCRAM-SHA-256", username="ada", password='a "b"; c')
+
+
+def test_pem_stores_for_java_are_understood() -> None:
+    security = Security.of(
+        {
+            "security.protocol": "SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": "ca.pem",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": "me.pem",
+        }
+    )
+    assert security.tls == Tls(
+        ca_location="ca.pem", certificate_location="me.pem", key_location="me.pem"
     )
 
 
-def test_what_is_not_spoken_is_refused_by_name() -> None:
-    with pytest.raises(HeadraceError, match="SASL_SSL works with produce and consume only"):
-        Security.of({"security.protocol": "SASL_SSL"})
+def test_a_token_is_given_or_made_anew_for_each_login() -> None:
+    bearer = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
+    given = Security.of({**bearer, "sasl.oauthbearer.token": "abc"}).sasl
+    assert given is not None
+    assert next(given.exchange()) == b"n,,\x01auth=Bearer abc\x01\x01"
+    unsecured = {
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "sasl.oauthbearer.config": "principal=ada",
+    }
+    made = Security.of({**bearer, **unsecured}).sasl
+    assert made is not None
+    assert next(made.exchange()).startswith(b"n,,\x01auth=Bearer ey")
+
+
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({"security.protocol": "TLS"}, "must be one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism GSSAPI is not spoken here; there are"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, "PLAIN needs sasl.username"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, "needs a token"),
+        ({"sasl.usrname": "ada"}, "'sasl.usrname'. Did you mean sasl.username"),
+        ({"security.protocol": "SSL", "ssl.keystore.location": "a.p12"}, "is not read here"),
+    ],
+)
+def test_what_cannot_work_is_refused_with_what_would(properties: dict[str, str], told: str) -> None:
+    with pytest.raises(InvalidProperty, match=told):
+        Security.of(properties)
+
+
+def test_a_certificate_that_cannot_be_read_is_told_with_its_property() -> None:
+    tls = Security.of({"security.protocol": "SSL", "ssl.ca.location": "/nowhere/ca.pem"}).tls
+    assert tls is not None
+    with pytest.raises(InvalidProperty, match=r"ssl\.ca\.location"):
+        _ = tls.context
+
+
+def test_a_password_is_never_shown() -> None:
+    security = Security.of({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", **LOGIN})
+    assert "secret" not in repr(security)

@@ -19,9 +19,14 @@ def test_a_listener_is_read(text: str, listener: Listener) -> None:
     assert parse_listener(text) == listener
 
 
+def test_a_port_that_cannot_be_is_refused_as_such() -> None:
+    with pytest.raises(InvalidConfig, match="port 70000 of 'A://h:70000' is above 65535"):
+        parse_listener("A://h:70000")
+
+
 @pytest.mark.parametrize(
     "text",
-    ["", "localhost:9092", "A://host", "A://host:port", "A://::1:9092", "A://h:70000", "://h:1"],
+    ["", "localhost:9092", "A://host", "A://host:port", "A://::1:9092", "://h:1"],
 )
 def test_what_is_no_listener_is_refused(text: str) -> None:
     with pytest.raises(InvalidConfig, match="is not a listener"):

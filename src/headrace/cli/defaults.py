@@ -1,0 +1,4 @@
+"""What commands assume where nothing is said; the same for those that serve and those that ask."""
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+DEFAULT_DATA = "headrace-data"

@@ -1,0 +1,78 @@
+"""Java's security settings under librdkafka's names, so that one file serves all tools.
+
+Whoever has a `client.properties` for Kafka's own tools keeps it: the login in
+`sasl.jaas.config`, and trust and key stores as far as they are PEM.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from headrace.errors import HeadraceError
+
+_OPTION = re.compile(r"""(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;"']+))""")
+_LOGIN = re.compile(r"\.(Plain|Scram)LoginModule\s+(?:required|requisite|sufficient|optional)\b")
+
+_PEM_NAMES = {
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+}
+
+
+class InvalidLogin(HeadraceError):
+    """A login for Java that stands for nothing which other clients could do."""
+
+
+def translated(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The same settings; what is given under librdkafka's name already stays as it is."""
+    given = dict(properties)
+    found: dict[str, Any] = {}
+    if "sasl.jaas.config" in given:
+        found |= login(str(given.pop("sasl.jaas.config")))
+    for java, name in _PEM_NAMES.items():
+        if java in given:
+            found[name] = given.pop(java)
+    found |= _trust(given) | _keys(given)
+    return {**found, **given}
+
+
+def login(text: str) -> dict[str, str]:
+    """Name and password of a JAAS line with Kafka's PlainLoginModule or ScramLoginModule."""
+    options = {
+        name: re.sub(r"\\(.)", r"\1", double) or single or bare
+        for name, double, single, bare in _OPTION.findall(text)
+    }
+    if not _LOGIN.search(text) or not {"username", "password"} <= options.keys():
+        raise InvalidLogin(
+            "sasl.jaas.config is understood with PlainLoginModule or ScramLoginModule, username"
+            " and password; else give sasl.username and sasl.password, or sasl.oauthbearer.token"
+        )
+    return {"sasl.username": options["username"], "sasl.password": options["password"]}
+
+
+def _trust(given: dict[str, Any]) -> dict[str, Any]:
+    kind = str(given.pop("ssl.truststore.type", "JKS")).upper()
+    given.pop("ssl.truststore.password", None)
+    if "ssl.truststore.location" not in given:
+        return {}
+    location = given.pop("ssl.truststore.location")
+    if kind != "PEM":
+        raise InvalidLogin(
+            f"ssl.truststore.location {location} is of type {kind}; give the authorities as PEM by"
+            " ssl.ca.location (keytool -exportcert -rfc writes them)"
+        )
+    return {"ssl.ca.location": location}
+
+
+def _keys(given: dict[str, Any]) -> dict[str, Any]:
+    """A PEM key store holds the key and its certificates in one file."""
+    if str(given.get("ssl.keystore.type", "")).upper() != "PEM":
+        given.pop("ssl.keystore.type", None)
+        return {}
+    del given["ssl.keystore.type"]
+    given.pop("ssl.keystore.password", None)
+    if "ssl.keystore.location" not in given:
+        return {}
+    location = given.pop("ssl.keystore.location")
+    return {"ssl.certificate.location": location, "ssl.key.location": location}
