@@ -7,6 +7,7 @@ with bytes changed, and the same cut short. `HEADRACE_FUZZ_SEEDS=100` searches l
 import os
 import random
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -14,9 +15,12 @@ import pytest
 
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.framing import encode_request
-from tests.clients import create_topic, numbered, produce, read_values
+from tests.batches import batch
+from tests.clients import create_topic, numbered, produce, read_values, watermarks
 from tests.messages import REQUESTS, every_version, sample
 from tests.nodes import HOST, Node
+from tests.wire import Connection, produce_fields
+from tests.wire import encode_request as encode_produce
 
 StartNode = Callable[..., Node]
 SEEDS = int(os.environ.get("HEADRACE_FUZZ_SEEDS", "3"))
@@ -29,10 +33,11 @@ ORDERS = {ApiKey.UNREGISTER_BROKER}
 def test_nonsense_leaves_the_node_as_it_was(start_node: StartNode, seed: int) -> None:
     """OPS-1, LOG-10: no traceback in the log, old records as they were, new ones welcome."""
     node = start_node(auto_create_topics_enable="false")
-    topic = create_topic(node)
+    topic, other = create_topic(node), create_topic(node)
     produce(node, topic, numbered(100))
-    for frame in corpus(seed):
+    for frame in (*corpus(seed), *odd_batches(seed, other)):
         deliver(node, frame)
+    assert stable_end(node, other) == watermarks(node, other)[1]
     assert node.is_running
     assert "Traceback" not in node.log
     produce(node, topic, numbered(10))
@@ -54,6 +59,32 @@ def corpus(seed: int) -> Iterator[bytes]:
         for _ in range(dice.randint(1, 5)):
             changed[dice.randrange(8, len(frame))] = dice.randrange(256)
         yield bytes(changed)
+
+
+def odd_batches(seed: int, topic: str) -> Iterator[bytes]:
+    """Whole batches with claims that contradict each other: flags, producers, sequences."""
+    dice = random.Random(seed)
+    for _ in range(200):
+        records = batch(
+            *numbered(dice.randint(1, 3)),
+            codec=dice.choice(["none", "gzip", "lz4"]),
+            producer_id=dice.choice([-1, 0, 7, 2**40]),
+            producer_epoch=dice.choice([-1, 0, 3]),
+            base_sequence=dice.choice([-1, 0, 9]),
+            attributes=dice.choice([0, 1, 4, 5, 8, 16, 32, 48, 64, 128]),
+        )
+        fields = produce_fields(topic, records, acks=dice.choice([-1, 0, 1, 2]))
+        fields["transactional_id"] = dice.choice([None, "", "somebody"])
+        body = encode_produce("produce", dice.choice([3, 7, 9, 11, 12]), 1, **fields)
+        yield struct.pack(">i", len(body)) + body
+
+
+def stable_end(node: Node, topic: str) -> int:
+    """Up to where readers of what is committed get."""
+    topics = [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+    with Connection(node.port) as connection:
+        answer = connection.call("list_offsets", 7, replica_id=-1, isolation_level=1, topics=topics)
+    return int(answer.topics[0].partitions[0].offset)
 
 
 def deliver(node: Node, frame: bytes) -> None:

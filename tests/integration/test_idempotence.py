@@ -54,6 +54,16 @@ def test_producer_ids_are_never_given_twice(start_node: StartNode) -> None:
     assert len(given) == 15
 
 
+def test_a_gap_is_refused_as_one_where_the_broker_sets_the_time(node: Node) -> None:
+    """PRD-15: the batch is judged as it came, not as the broker would have written it."""
+    topic = create_topic(node, message_timestamp_type="LogAppendTime")
+    with Connection(node.port) as connection:
+        producer = IdempotentProducer(connection, topic)
+        assert [producer.send(sequence)[0] for sequence in range(3)] == [ErrorCode.none] * 3
+        assert producer.send(5)[0] == ErrorCode.out_of_order_sequence_number
+        assert producer.send(3) == (ErrorCode.none, 3)
+
+
 def test_a_repeated_batch_is_answered_with_its_first_offset(node: Node, topic: str) -> None:
     """PRD-15: for the last five batches."""
     with Connection(node.port) as connection:

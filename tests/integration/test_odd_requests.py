@@ -5,14 +5,15 @@ The codes were taken from Apache Kafka, and hold for it too (`HEADRACE_TEST_TARG
 
 import datetime
 import uuid
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from kio.schema.errors import ErrorCode
 
-from tests.clients import create_topic
-from tests.nodes import Node
-from tests.wire import SECOND, Connection
+from tests.batches import CONTROL, TRANSACTIONAL, batch
+from tests.clients import Sent, create_topic
+from tests.nodes import Node, eventually
+from tests.wire import SECOND, Connection, fetch_fields, produce_fields
 
 NOBODY = uuid.UUID(int=2**100 + 7)
 NO_TIME = datetime.timedelta(0)
@@ -237,3 +238,133 @@ def test_a_broker_that_never_was_cannot_be_forgotten(node: Node) -> None:
 def test_init_producer_id(node: Node, fields: dict[str, Any], code: ErrorCode) -> None:
     asked = {"transaction_timeout": SECOND, **fields}
     assert refusal(node, "init_producer_id", 4, **asked) == code
+
+
+FETCHED = {
+    "beyond the end": ({"fetch_offset": 4}, ErrorCode.offset_out_of_range),
+    "before the start": ({"fetch_offset": -1}, ErrorCode.offset_out_of_range),
+    "an epoch to come": ({"current_leader_epoch": 5}, ErrorCode.unknown_leader_epoch),
+    "no epoch at all": ({"current_leader_epoch": -2}, None),
+    "this epoch": ({"current_leader_epoch": 0}, None),
+    "no such partition": ({"partition": 9}, ErrorCode.unknown_topic_or_partition),
+    "read an epoch to come": ({"last_fetched_epoch": 7}, ErrorCode.offset_out_of_range),
+    "read this epoch, then beyond the start": (
+        {"last_fetched_epoch": 0, "fetch_offset": -1},
+        ErrorCode.offset_out_of_range,
+    ),
+    "read this epoch": ({"last_fetched_epoch": 0, "fetch_offset": 3}, None),
+    "read no epoch at all": ({"last_fetched_epoch": -2}, None),
+}
+
+
+@pytest.mark.parametrize(("asked", "code"), FETCHED.values(), ids=FETCHED.keys())
+def test_fetch(node: Node, topic: str, asked: dict[str, int], code: ErrorCode | None) -> None:
+    fields = fetch_fields([(topic, 0, 0)])
+    fields["topics"][0]["partitions"][0].update(asked)
+    with Connection(node.port) as connection:
+        for _ in range(3):
+            connection.produce(topic, batch(Sent(b"v")))
+        answer = connection.call("fetch", 12, **fields).responses[0].partitions[0]
+    assert answer.error_code == (code or ErrorCode.none)
+    assert answer.high_watermark == answer.last_stable_offset == (3 if code is None else -1)
+
+
+def test_a_reader_hears_where_its_log_and_ours_have_parted(node: Node, topic: str) -> None:
+    """It has read five records in the epoch in which we have three."""
+    fields = fetch_fields([(topic, 0, 5)], max_wait_ms=20_000, min_bytes=1_000_000)
+    fields["topics"][0]["partitions"][0]["last_fetched_epoch"] = 0
+    with Connection(node.port) as connection:
+        for _ in range(3):
+            connection.produce(topic, batch(Sent(b"v")))
+        answer = connection.call("fetch", 12, **fields).responses[0].partitions[0]
+    assert answer.error_code == ErrorCode.none
+    assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 3)
+    assert answer.records == b""
+
+
+class Identities(NamedTuple):
+    """Producers as the broker knows them: of two transactional ids, and one without."""
+
+    one: Any
+    other: Any
+    plain: Any
+
+
+@pytest.fixture(scope="module")
+def identities(shared_node: Node) -> Identities:
+    with Connection(shared_node.port) as connection:
+
+        def claim(transactional_id: str | None) -> Any:
+            fields = {"transactional_id": transactional_id, "transaction_timeout": SECOND * 60}
+            return eventually(
+                lambda: connection.call("init_producer_id", 4, **fields),
+                expect=lambda answer: answer.error_code == ErrorCode.none,
+            )
+
+        keys = {"key_type": 1, "coordinator_keys": ["one"]}
+        eventually(
+            lambda: codes(connection.call("find_coordinator", 4, **keys)),
+            expect=lambda found: found == {ErrorCode.none},
+        )
+        return Identities(claim("one"), claim("other"), claim(None))
+
+
+class Odd(NamedTuple):
+    """A batch in a Produce request that no producer sends, and what Kafka says to it."""
+
+    sender: str | None
+    attributes: int
+    transactional_id: str | None
+    v9: ErrorCode
+    v11: ErrorCode
+    epoch_delta: int = 0
+
+
+NONE = ErrorCode.none
+NO_ID = ErrorCode.transactional_id_authorization_failed
+NOT_OPEN = ErrorCode.invalid_txn_state, ErrorCode.transaction_abortable
+NOT_ITS_ID = ErrorCode.invalid_producer_id_mapping, ErrorCode.invalid_producer_id_mapping
+OLD = ErrorCode.invalid_producer_epoch, ErrorCode.invalid_producer_epoch
+REFUSED = ErrorCode.invalid_record, ErrorCode.invalid_record
+ODD_BATCHES = {
+    "of a transaction, without its id": Odd("one", TRANSACTIONAL, None, NO_ID, NO_ID),
+    "of a transaction that nobody has begun": Odd("one", TRANSACTIONAL, "one", *NOT_OPEN),
+    "of a transaction of another": Odd("other", TRANSACTIONAL, "one", *NOT_ITS_ID),
+    "of a transaction of nobody": Odd("one", TRANSACTIONAL, "nobody", *NOT_ITS_ID),
+    "of a transaction of one who has none": Odd("plain", TRANSACTIONAL, "one", *NOT_ITS_ID),
+    "of a transaction, of no producer": Odd(None, TRANSACTIONAL, "one", NONE, NONE),
+    "of no producer, without an id": Odd(None, TRANSACTIONAL, None, NO_ID, NO_ID),
+    "of an epoch to come": Odd("one", TRANSACTIONAL, "one", *OLD, epoch_delta=5),
+    "of no transaction, with an id": Odd("plain", 0, "one", NONE, NONE),
+    "of its producer, outside a transaction": Odd("one", 0, "one", NONE, NONE),
+    "a marker": Odd(None, CONTROL, None, *REFUSED),
+    "a marker of a producer": Odd("plain", CONTROL, None, *REFUSED),
+    "a marker of a transaction": Odd("one", CONTROL | TRANSACTIONAL, "one", *NOT_OPEN),
+    "a marker without an id": Odd("one", CONTROL | TRANSACTIONAL, None, NO_ID, NO_ID),
+}
+
+
+@pytest.mark.parametrize("version", [9, 11])
+@pytest.mark.parametrize("odd", ODD_BATCHES.values(), ids=ODD_BATCHES.keys())
+def test_produce(node: Node, topic: str, identities: Identities, odd: Odd, version: int) -> None:
+    """And readers of what is committed are never held up by it."""
+    identity = {}
+    if odd.sender is not None:
+        sender = getattr(identities, odd.sender)
+        epoch = sender.producer_epoch + odd.epoch_delta
+        identity = {"producer_id": sender.producer_id, "producer_epoch": epoch, "base_sequence": 0}
+    records = batch(Sent(b"v", b"k"), attributes=odd.attributes, **identity)
+    fields = {**produce_fields(topic, records), "transactional_id": odd.transactional_id}
+    with Connection(node.port) as connection:
+        (answer,) = codes(connection.call("produce", version, **fields))
+        ends = [end_of(connection, topic, isolation) for isolation in (0, 1)]
+    assert answer == (odd.v9 if version == 9 else odd.v11)
+    assert ends == [int(answer == ErrorCode.none)] * 2
+
+
+def end_of(connection: Connection, topic: str, isolation_level: int) -> int:
+    """Where a reader of everything, or of what is committed, stops."""
+    topics = [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+    fields = {"replica_id": -1, "isolation_level": isolation_level, "topics": topics}
+    (found,) = connection.call("list_offsets", 7, **fields).topics
+    return int(found.partitions[0].offset)

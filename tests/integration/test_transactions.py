@@ -64,6 +64,19 @@ def test_a_transaction_appears_as_a_whole(node: Node) -> None:
         assert found == [f"in {partition}"]
 
 
+def test_transactions_follow_each_other_where_the_broker_sets_the_time(node: Node) -> None:
+    """PRD-16: batches that the broker rewrites are still those that the producer sent."""
+    topic = create_topic(node, message_timestamp_type="LogAppendTime")
+    with transactional(node) as client:
+        for number in range(3):
+            client.begin_transaction()
+            send(client, topic, f"{number} first")
+            send(client, topic, f"{number} second")
+            client.commit_transaction(SECONDS_MAX)
+    expected = [f"{number} {part}" for number in range(3) for part in ("first", "second")]
+    eventually(lambda: texts(node, topic, **COMMITTED), expect=lambda found: found == expected)
+
+
 def test_an_aborted_transaction_is_never_seen(node: Node, topic: str) -> None:
     """PRD-16, DEL-5"""
     with transactional(node) as client:

@@ -29,6 +29,7 @@ class FetchTarget:
 
     __slots__ = (
         "index",
+        "last_fetched_epoch",
         "leader_epoch",
         "offset",
         "sent_high_watermark",
@@ -43,6 +44,7 @@ class FetchTarget:
         self.offset = 0
         self.size_max = 0
         self.leader_epoch = -1
+        self.last_fetched_epoch = -1
         self.sent_high_watermark = -1
         self.sent_log_start = -1
 
@@ -189,3 +191,4 @@ def merge_targets(
             target.offset = partition.fetch_offset
             target.size_max = partition.partition_max_bytes
             target.leader_epoch = partition.current_leader_epoch
+            target.last_fetched_epoch = partition.last_fetched_epoch

@@ -72,6 +72,15 @@ class Partition:
         log.advance_high_watermark(log.log_end_offset)
         return info
 
+    def end_of_epoch(self, log: "Log", epoch: int) -> tuple[int, int]:
+        """The largest known leader epoch up to one that is asked for, and where it ended.
+
+        The epoch under way is known before its first record has put it into the log.
+        """
+        if epoch == self.leader_epoch:
+            return epoch, log.log_end_offset
+        return log.leader_epochs.end_offset_for(epoch, log.log_end_offset)
+
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Refuse a client whose view of the leadership is not ours."""
         if current_leader_epoch in (NO_LEADER_EPOCH, self.leader_epoch):

@@ -32,6 +32,7 @@ from headrace.transactions.coordinator import ProducerIdAndEpoch
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
     from headrace.broker.partitions import HostedTopic
+    from headrace.storage.log import Log
     from headrace.transactions.transaction import TopicPartition
 
 _ABORTABLE_FROM = 11
@@ -75,6 +76,15 @@ def is_transactional(records: memoryview | None) -> bool:
     )
 
 
+def begins_transaction(log: "Log", records: memoryview) -> bool:
+    """Whether a batch of a transaction is its producer's first here, so that somebody must ask."""
+    return not log.producers.is_in_transaction(*_sender(records))
+
+
+def _sender(records: memoryview) -> ProducerIdAndEpoch:
+    return ProducerIdAndEpoch(*HEADER.unpack_from(records)[_PRODUCER_ID_FIELD:][:2])
+
+
 def _begun_by(
     broker: "Broker", request: ProduceView, version: int
 ) -> "tuple[ProducerIdAndEpoch | None, dict[TopicPartition, Place]]":
@@ -88,7 +98,9 @@ def _begun_by(
         for index, records in record_sets:
             if topic is None or records is None or not is_transactional(records):
                 continue
-            sender = ProducerIdAndEpoch(*HEADER.unpack_from(records)[_PRODUCER_ID_FIELD:][:2])
+            sender = _sender(records)
+            if sender.id < 0:
+                continue  # Nobody's transaction: the flag has no meaning, here as in Kafka.
             if producer not in (None, sender):
                 raise InvalidProducerIdMapping("one request has the records of two producers")
             producer = sender

@@ -24,6 +24,8 @@ _TOP_V12 = Struct(">Bihi")  # Header's tagged fields, throttle time, error, sess
 _PARTITION_V4 = Struct(">ihqq")  # Partition, error, high watermark, last stable offset.
 _PARTITION_V5 = Struct(">ihqqq")  # And the log's start.
 _ABORTED = Struct(">qq")  # Producer id, first offset.
+# No records, one tagged field: tag 0 of 13 bytes, with an epoch, its end, and no tags of its own.
+_DIVERGING = Struct(">BBBBiqB")
 
 
 class Sized(Protocol):
@@ -45,6 +47,8 @@ class FetchedPartition(NamedTuple, Generic[Slice]):
     log_start_offset: int
     records: "bytes | Slice | None"
     aborted: Sequence[tuple[int, int]] | None = None
+    diverging: tuple[int, int] | None = None
+    """From where on the reader's log is not ours, as (epoch, end offset); it gets no records."""
 
 
 def write_fetch(
@@ -99,7 +103,7 @@ class _Writer(Generic[Slice]):
 
     def _partition_classic(self, partition: "FetchedPartition[Slice]") -> None:
         out = self.out
-        index, error, high_watermark, last_stable, log_start, records, aborted = partition
+        index, error, high_watermark, last_stable, log_start, records, aborted, _ = partition
         if self.version >= 5:
             out += _PARTITION_V5.pack(index, error, high_watermark, last_stable, log_start)
         else:
@@ -120,7 +124,9 @@ class _Writer(Generic[Slice]):
 
     def _partition_flexible(self, partition: "FetchedPartition[Slice]") -> None:
         out = self.out
-        index, error, high_watermark, last_stable, log_start, records, aborted = partition
+        index, error, high_watermark, last_stable, log_start, records, aborted, diverging = (
+            partition
+        )
         out += _PARTITION_V5.pack(index, error, high_watermark, last_stable, log_start)
         append_uvarint(out, 0 if aborted is None else len(aborted) + 1)
         for producer_id, first_offset in aborted or ():
@@ -128,7 +134,7 @@ class _Writer(Generic[Slice]):
             out += b"\0"
         out += b"\xff\xff\xff\xff"
         if records is None:
-            out += b"\1\0"
+            out += b"\1\0" if diverging is None else _DIVERGING.pack(1, 1, 0, 13, *diverging, 0)
         elif isinstance(records, bytes):
             append_uvarint(out, len(records) + 1)
             out += records

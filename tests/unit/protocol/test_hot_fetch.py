@@ -69,6 +69,17 @@ def test_files_and_bytes_arrive_as_the_records_of_their_partitions(version: int,
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_where_two_logs_part_is_told_to_those_who_can_hear_it(version: int) -> None:
+    parted = FetchedPartition[FileSlice](0, 0, 10, 9, 1, None, None, (3, 1 << 40))
+    frame, response, header_size = written(version, parted, FetchedPartition(1, 0, 5, 5, 0, b"r"))
+    first, second = response.responses[0].partitions
+    told = (first.diverging_epoch.epoch, first.diverging_epoch.end_offset)
+    assert told == ((3, 1 << 40) if version >= FLEXIBLE_FROM else (-1, -1))
+    assert second.records == b"r"
+    assert encode(response, version) == frame[header_size:]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_an_answer_without_topics(version: int) -> None:
     _, response, _ = written(version)
     assert response.responses == []

@@ -1,7 +1,8 @@
 """Fetch v4-18: records from the logs to a consumer, straight from the page cache.
 
 A request that finds too little waits on its partitions (`delayed.py`) and is tried again when
-one of them grows. v7 has sessions (KIP-227), v13 names topics by id.
+one of them grows. v7 has sessions (KIP-227), v12 lets a reader say which epoch it read last, so
+that it hears when its log and ours have parted (KIP-595), v13 names topics by id.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,13 @@ from typing import TYPE_CHECKING
 from headrace.broker.api.registry import api
 from headrace.broker.delayed import Delayed
 from headrace.broker.fetch_sessions import FetchContext, FetchTarget
-from headrace.errors import KafkaError, NotLeaderOrFollower, UnknownTopicId, UnknownTopicOrPartition
+from headrace.errors import (
+    KafkaError,
+    NotLeaderOrFollower,
+    OffsetOutOfRange,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import decode
 from headrace.protocol.hot_fetch import TOPIC_IDS_FROM, FetchedPartition, write_fetch
@@ -56,6 +63,7 @@ class _Fetch:
         "_connection",
         "_context",
         "_correlation_id",
+        "_has_diverged",
         "_hosted",
         "_parked_at",
         "_request",
@@ -78,6 +86,7 @@ class _Fetch:
         self._version = version
         self._correlation_id = correlation_id
         self._parked_at = 0
+        self._has_diverged = False
         partitions = broker.partitions
         self._hosted = partitions.by_id if version >= TOPIC_IDS_FROM else partitions.by_wire_name
 
@@ -122,7 +131,7 @@ class _Fetch:
             total += size
             left -= size
             reads.append((target, result))
-        return reads, total, failed
+        return reads, total, failed or self._has_diverged
 
     def _read_partition(
         self, target: FetchTarget, left: int, *, is_first: bool
@@ -131,7 +140,8 @@ class _Fetch:
         if topic is None:
             raise self._unknown(target)
         partition = topic.find(target.index)
-        partition.check_leader_epoch(target.leader_epoch)
+        if target.leader_epoch >= 0:
+            partition.check_leader_epoch(target.leader_epoch)
         log = partition.online_log()
         if self._request.replica_id >= 0 or self._request.replica_state.replica_id >= 0:
             raise NotLeaderOrFollower("this node has no followers")
@@ -139,6 +149,14 @@ class _Fetch:
         high_watermark = log.high_watermark
         stable = log.last_stable_offset
         bound = stable if is_committed else high_watermark
+        if target.last_fetched_epoch >= 0 and (
+            diverging := self._divergence(partition, log, target.last_fetched_epoch, target.offset)
+        ):
+            self._has_diverged = True
+            start = log.log_start_offset
+            return FetchedPartition(
+                target.index, 0, high_watermark, stable, start, None, None, diverging
+            ), 0
         slice_ = None
         size = 0
         if target.offset != bound:
@@ -197,7 +215,7 @@ class _Fetch:
                 is_news = target.is_news(
                     result.error_code, result.high_watermark, result.log_start_offset, size
                 )
-                if context.is_incremental and not is_news:
+                if context.is_incremental and not is_news and result.diverging is None:
                     continue
                 if size:
                     context.session.serve_last(target)
@@ -214,6 +232,18 @@ class _Fetch:
             )
         else:
             self._connection.answer_parts(list(parts))
+
+    @staticmethod
+    def _divergence(
+        partition: "Partition", log: "Log", last_epoch: int, offset: int
+    ) -> tuple[int, int] | None:
+        """Where the reader's log and ours part, if what it read last is not what we have."""
+        epoch, end_offset = partition.end_of_epoch(log, last_epoch)
+        if epoch < 0 or end_offset < 0 or offset < log.log_start_offset:
+            raise OffsetOutOfRange(
+                f"{log.topic_partition} does not know where its leader epoch {last_epoch} ended"
+            )
+        return (epoch, end_offset) if epoch < last_epoch or end_offset < offset else None
 
     def _count(self, target: FetchTarget, size: int) -> None:
         topic: HostedTopic | None = self._hosted.get(target.topic_key)

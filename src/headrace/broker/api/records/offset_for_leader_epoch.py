@@ -52,10 +52,7 @@ def _end_offset(topic: str, asked: OffsetForLeaderPartition, call: Call) -> Epoc
         partition = call.broker.partitions.find(topic, asked.partition)
         partition.check_leader_epoch(asked.current_leader_epoch)
         log = partition.online_log()
-        # The epoch under way is known before its first record has put it into the log.
-        epoch, end_offset = asked.leader_epoch, log.log_end_offset
-        if epoch != partition.leader_epoch:
-            epoch, end_offset = log.leader_epochs.end_offset_for(epoch, end_offset)
+        epoch, end_offset = partition.end_of_epoch(log, asked.leader_epoch)
     except KafkaError as error:
         return EpochEndOffset(partition=asked.partition, error_code=error.code)
     return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

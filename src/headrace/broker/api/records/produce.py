@@ -10,13 +10,17 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.api.registry import api
-from headrace.broker.produce_admission import Admission, admit, is_transactional
+from headrace.broker.produce_admission import (
+    Admission,
+    admit,
+    begins_transaction,
+    is_transactional,
+)
 from headrace.broker.produce_shapes import PREFIX_START, ProduceShape
 from headrace.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
     KafkaError,
-    KafkaStorageError,
     TransactionalIdAuthorizationFailed,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -219,7 +223,9 @@ def produce_again(
     try:
         base_offset = append_usual(log, records, partition.leader_epoch, now_ms)
         if base_offset == NOT_USUAL:
-            if is_transactional(records) != shape.is_transactional:
+            if is_transactional(records) != shape.is_transactional or (
+                shape.is_transactional and begins_transaction(log, records)
+            ):
                 return False
             info = partition.append(records, now_ms)
             base_offset, append_time_ms = info.base_offset, info.log_append_time
@@ -228,12 +234,11 @@ def produce_again(
             end_offset = log.log_end_offset
             count = end_offset - base_offset
             log.advance_high_watermark(end_offset)
-    except KafkaStorageError as error:
+    except KafkaError as error:
         # The batch may bear our marks already, so it cannot go the long way as if it were new.
+        _count_failure(broker, partition.topic, records)
         _refuse_again(connection, shape, version, correlation_id, error)
         return True
-    except KafkaError:
-        return False  # Nothing was appended, and the long way knows how to tell it.
     if partition.waiters:
         broker.wake_ups.changed(partition)
     metrics = partition.topic.metrics
