@@ -1,11 +1,5 @@
-"""Who may commit and fetch the offsets of a consumer group.
+"""Who may commit and fetch the offsets of a consumer group."""
 
-A member that lags an epoch behind may still commit what was its own all the while (KIP-1251): a
-partition that it got in the epoch it names, or before. So a commit on its way is not lost just
-because the group moved on.
-"""
-
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from headrace.errors import (
@@ -15,26 +9,11 @@ from headrace.errors import (
     UnknownMemberId,
 )
 from headrace.groups.consumer_members import Member
+from headrace.groups.late_commits import LateCommit
 from headrace.protocol.uuids import Uuid
 
 if TYPE_CHECKING:
     from headrace.groups.consumer_group import ConsumerGroup
-
-
-class LateCommit(StaleMemberEpoch):
-    """A commit in an epoch that the member has left: good for what was its own already then."""
-
-    def __init__(self, member: Member, epoch: int) -> None:
-        super().__init__(f"Received member epoch {epoch} is older than {member.epoch}.")
-        self.member = member
-        self.epoch = epoch
-
-    def check(self, partitions: Iterable[tuple[Uuid, int]]) -> None:
-        """Raise unless all of these may be committed all the same."""
-        for topic_id, partition in partitions:
-            error = _partition_error(self.member, self.epoch, topic_id, partition)
-            if error is not None:
-                raise error
 
 
 def check_commit(
@@ -54,7 +33,9 @@ def check_commit(
     if epoch > member.epoch:
         raise _stale(member, f"Received epoch {epoch} is newer than the member's {member.epoch}.")
     if epoch < member.epoch:
-        raise LateCommit(member, epoch)
+        raise LateCommit(
+            epoch, member.epoch, lambda _, *place: _check_partition(member, epoch, *place)
+        )
 
 
 def check_fetch(group: "ConsumerGroup", member_id: str, epoch: int) -> None:
@@ -73,17 +54,14 @@ def _member(group: "ConsumerGroup", member_id: str) -> Member:
     return member
 
 
-def _partition_error(
-    member: Member, epoch: int, topic_id: Uuid, partition: int
-) -> KafkaError | None:
+def _check_partition(member: Member, epoch: int, topic_id: Uuid, partition: int) -> None:
     owned_since = member.assigned.get(topic_id, {}).get(partition)
     if owned_since is None:
         owned_since = member.pending_revocation.get(topic_id, {}).get(partition)
     if owned_since is None:
-        return _stale(member, f"Partition {partition} is not assigned to the member.")
+        raise _stale(member, f"Partition {partition} is not assigned to the member.")
     if epoch < owned_since:
-        return _stale(member, f"Received epoch {epoch} is older than the assignment {owned_since}.")
-    return None
+        raise _stale(member, f"Received epoch {epoch} is older than the assignment {owned_since}.")
 
 
 def _stale(member: Member, message: str) -> KafkaError:

@@ -154,7 +154,26 @@ def check_commit(
         if version < _CODES_CHANGED_FROM and not is_transaction:
             raise UnsupportedVersion(str(error)) from error
         raise
+    if version < _CODES_CHANGED_FROM and not is_transaction:
+        _check_is_classic(group, member_id)
     return group
+
+
+def _check_is_classic(group: Group, member_id: str) -> None:
+    """Members of a newer protocol have epochs, which only newer versions have codes for."""
+    from headrace.groups.consumer_group import ConsumerGroup
+    from headrace.groups.streams_group import StreamsGroup
+
+    if isinstance(group, ConsumerGroup):
+        member = group.members.get(member_id)
+        is_classic = member is None or member.speaks_classic
+    else:
+        is_classic = not (isinstance(group, StreamsGroup) and member_id in group.members)
+    if not is_classic:
+        raise UnsupportedVersion(
+            f"members of the {group.type} protocol commit with "
+            f"OffsetCommit v{_CODES_CHANGED_FROM} or newer"
+        )
 
 
 def commit(

@@ -12,11 +12,18 @@ from headrace.coordination.effects import Effects, Ticket, TimerKey
 from headrace.errors import NonEmptyGroup, StaleMemberEpoch, UnknownMemberId
 from headrace.groups.consumer_members import LEAVING
 from headrace.groups.group import FIRST_EPOCH, GroupType
+from headrace.groups.late_commits import LateCommit
 from headrace.groups.streams_tasks import NO_TASKS, Task, Tasks
-from headrace.groups.streams_topology import ConfiguredTopology, Topology, required_topics
+from headrace.groups.streams_topology import (
+    ConfiguredTopology,
+    Topology,
+    required_topics,
+    source_of,
+)
 from headrace.protocol.coordinator_records import CoordinatorRecord
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.records import groups as schemas
+from headrace.protocol.uuids import Uuid
 
 SESSION, REBALANCE, INITIAL = "streams.session", "streams.rebalance", "streams.initial"
 """Timers: until a member's next heartbeat, until it gave up tasks, and until the first sharing."""
@@ -135,7 +142,15 @@ class StreamsGroup:
             return
         if is_transaction and epoch == -1 and not member_id and instance_id is None:
             return
-        self.check_fetch(member_id, epoch)
+        member = self.known(member_id)
+        if epoch > member.epoch:
+            raise StaleMemberEpoch(
+                f"Received member epoch {epoch} is newer than the member's {member.epoch}."
+            )
+        if epoch < member.epoch:
+            raise LateCommit(
+                epoch, member.epoch, lambda *place: self._check_late(member, epoch, *place)
+            )
 
     def check_fetch(self, member_id: str, epoch: int) -> None:
         if not member_id and epoch < 0:
@@ -143,6 +158,21 @@ class StreamsGroup:
         member = self.known(member_id)
         if epoch != member.epoch:
             raise StaleMemberEpoch(f"Received epoch {epoch} is not the member's {member.epoch}.")
+
+    def _check_late(
+        self, member: StreamsMember, epoch: int, topic: str, _: Uuid, partition: int
+    ) -> None:
+        subtopology = None if self.topology is None else source_of(self.topology, topic)
+        if subtopology is None:
+            raise StaleMemberEpoch(f"Topic {topic} is no source of the topology.")
+        since = member.epochs.get((subtopology, partition))
+        if since is None:
+            raise StaleMemberEpoch(f"Task {subtopology}-{partition} is not the member's.")
+        if epoch < since:
+            raise StaleMemberEpoch(
+                f"Received member epoch {epoch} is older than {since}, "
+                f"when task {subtopology}-{partition} was assigned."
+            )
 
     def check_offset_delete(self) -> None:
         """At any time: topics that are read are refused one by one."""

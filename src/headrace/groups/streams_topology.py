@@ -117,6 +117,14 @@ def source_topics(subtopology: schemas.Subtopology) -> list[str]:
     return [*subtopology.source_topics, *repartitioned]
 
 
+def source_of(topology: Topology, topic: str) -> str | None:
+    """The subtopology that reads a topic, if one does."""
+    for one in topology.subtopologies:
+        if topic in source_topics(one):
+            return one.subtopology_id
+    return None
+
+
 def required_topics(topology: Topology) -> set[str]:
     """All topics that must be there for the application to run."""
     names: set[str] = set()

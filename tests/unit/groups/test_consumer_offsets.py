@@ -1,10 +1,14 @@
 """Who may commit in the name of a consumer group."""
 
+from contextlib import nullcontext
+
 import pytest
 
-from headrace.errors import StaleMemberEpoch, UnknownMemberId
-from headrace.groups.consumer_offsets import LateCommit, check_commit, check_fetch
-from tests.consumer_groups import GroupsInMemory, settle
+from headrace.errors import StaleMemberEpoch, UnknownMemberId, UnsupportedVersion
+from headrace.groups import offsets
+from headrace.groups.consumer_offsets import check_commit, check_fetch
+from headrace.groups.late_commits import LateCommit
+from tests.consumer_groups import GROUP, GroupsInMemory, settle
 from tests.images import topic_id
 
 ORDERS = topic_id("orders")
@@ -51,10 +55,10 @@ def test_a_late_commit_counts_for_what_was_owned_all_the_while() -> None:
     with pytest.raises(LateCommit) as late:
         check_commit(groups.group, "ada", None, ada.previous_epoch)
     kept = next(iter(ada.assigned[ORDERS]))
-    late.value.check([(ORDERS, kept)])
+    late.value.check([("orders", ORDERS, kept)])
     lost = next(number for number in range(6) if number not in ada.assigned[ORDERS])
     with pytest.raises(StaleMemberEpoch):
-        late.value.check([(ORDERS, kept), (ORDERS, lost)])
+        late.value.check([("orders", ORDERS, kept), ("orders", ORDERS, lost)])
 
 
 def test_offsets_are_told_to_administrators_and_members_in_their_epoch() -> None:
@@ -65,3 +69,12 @@ def test_offsets_are_told_to_administrators_and_members_in_their_epoch() -> None
         check_fetch(groups.group, "ada", 1)
     with pytest.raises(UnknownMemberId):
         check_fetch(groups.group, "nobody", 1)
+
+
+@pytest.mark.parametrize(("version", "is_new"), [(8, False), (9, True)])
+def test_members_commit_with_a_version_that_knows_epochs(version: int, is_new: bool) -> None:
+    """As Kafka: an older one is refused in the right epoch too."""
+    groups = moved_on()
+    epoch = groups.group.members["ada"].epoch
+    with nullcontext() if is_new else pytest.raises(UnsupportedVersion):
+        offsets.check_commit(groups.shard, GROUP, "ada", None, epoch, version=version)

@@ -10,9 +10,13 @@ from headrace.errors import (
     GroupIdNotFound,
     InvalidRequest,
     KafkaError,
+    StaleMemberEpoch,
     StreamsInvalidTopology,
     UnknownMemberId,
+    UnsupportedVersion,
 )
+from headrace.groups.late_commits import LateCommit
+from headrace.groups.offsets import check_commit
 from headrace.groups.streams import check_request, serve_heartbeat
 from headrace.groups.streams_group import STABLE, UNRELEASED, UNREVOKED, StreamsGroup
 from headrace.groups.streams_replies import Answer
@@ -25,7 +29,7 @@ from headrace.protocol.schemas.streams_group_heartbeat import (
     Topology,
 )
 from tests.consumer_groups import GROUP, HERE, GroupsInMemory
-from tests.images import image_with
+from tests.images import image_with, topic_id
 
 COUNTING = Topology(
     0,
@@ -315,3 +319,67 @@ def test_what_makes_no_sense_is_refused(fields: dict[str, Any], error: type[Kafk
     with pytest.raises(error):
         app.ask(StreamsGroupHeartbeatRequest(GROUP, **fields))
     assert app.log == []
+
+
+def shared() -> tuple[Application, int]:
+    """Ada ran every task in her first epoch and three of them since; the first epoch too."""
+    app = Application()
+    app.start("ada")
+    first = app.streams.members["ada"].epoch
+    app.wait(1_001)
+    app.start("bob")
+    app.settle()
+    return app, first
+
+
+def commit(app: Application, member_id: str, epoch: int, version: int = 9) -> None:
+    check_commit(app.shard, GROUP, member_id, None, epoch, version=version)
+
+
+def test_a_late_commit_counts_for_tasks_that_were_run_all_the_while() -> None:
+    """DEL-2: a commit that was under way when the epoch rose is not lost."""
+    app, first = shared()
+    ada = app.streams.members["ada"]
+    assert ada.epoch > first
+    commit(app, "ada", ada.epoch)
+    with pytest.raises(LateCommit) as late:
+        commit(app, "ada", first)
+    for subtopology, topic in (("0", "lines"), ("1", "by-word")):
+        for number in range(3):
+            place = (topic, topic_id(topic), number)
+            if (subtopology, number) in ada.assigned.active:
+                late.value.check([place])
+            else:
+                with pytest.raises(StaleMemberEpoch, match="is not the member's"):
+                    late.value.check([place])
+
+
+def test_a_late_commit_does_not_count_for_a_task_that_came_later() -> None:
+    app, _first = shared()
+    bob = app.streams.members["bob"]
+    app.ask(StreamsGroupHeartbeatRequest(GROUP, "ada", -1))
+    app.settle()
+    gained = min(number for one, number in EVERY - bob.assigned.active if one == "0")
+    with pytest.raises(LateCommit) as late:
+        commit(app, "bob", bob.epoch)
+    with pytest.raises(StaleMemberEpoch, match="was assigned"):
+        late.value.check([("lines", topic_id("lines"), gained)])
+
+
+def test_commits_of_strangers_and_from_the_future_are_refused() -> None:
+    app, _ = shared()
+    with pytest.raises(UnknownMemberId):
+        commit(app, "nobody", 1)
+    with pytest.raises(StaleMemberEpoch, match="newer"):
+        commit(app, "ada", 99)
+    with pytest.raises(LateCommit) as late:
+        commit(app, "ada", 0)
+    with pytest.raises(StaleMemberEpoch, match="no source"):
+        late.value.check([("changelog", topic_id("changelog"), 0)])
+
+
+def test_members_commit_with_a_version_that_knows_epochs() -> None:
+    """As Kafka: also in the right epoch."""
+    app, _ = shared()
+    with pytest.raises(UnsupportedVersion):
+        commit(app, "ada", app.streams.members["ada"].epoch, version=8)

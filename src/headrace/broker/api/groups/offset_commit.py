@@ -15,7 +15,7 @@ from headrace.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.groups.classic import keep_alive_by_commit
-from headrace.groups.consumer_offsets import LateCommit
+from headrace.groups.late_commits import LateCommit
 from headrace.groups.offsets import Commit, check_commit, commit
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.api_keys import ApiKey
@@ -58,7 +58,7 @@ def offset_commit(
             version=call.version,
         )
     except LateCommit as late:
-        late.check((topic_id, partition) for _, topic_id, partition, *_ in commits)
+        late.check((topic, topic_id, partition) for topic, topic_id, partition, *_ in commits)
     effects = commit(
         shard.state,
         group_id,

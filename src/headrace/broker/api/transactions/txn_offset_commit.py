@@ -21,7 +21,7 @@ from headrace.errors import (
     StaleMemberEpoch,
     UnknownTopicOrPartition,
 )
-from headrace.groups.consumer_offsets import LateCommit
+from headrace.groups.late_commits import LateCommit
 from headrace.groups.offsets import Commit, check_commit, commit
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.txn_offset_commit import (
@@ -109,7 +109,7 @@ def _check_member(
         if not isinstance(stale, LateCommit):
             raise IllegalGeneration(str(stale)) from stale
         try:
-            stale.check((topic_id, partition) for _, topic_id, partition, *_ in commits)
+            stale.check((topic, topic_id, partition) for topic, topic_id, partition, *_ in commits)
         except StaleMemberEpoch as error:
             raise IllegalGeneration(str(error)) from error
 
