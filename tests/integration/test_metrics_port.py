@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.cli.main import main
 from headrace.testing.process import BrokerProcess
-from tests.nodes import free_port
+from tests.nodes import eventually, free_port
 
 
 class Watched:
@@ -72,3 +72,24 @@ def test_the_doctor_looks_at_a_running_cluster(
     assert findings["topics"]["verdict"] == "ok"
     assert findings["partitions"]["found"].endswith("on 1 brokers")
     assert findings["log directories"]["found"] == "all online"
+
+
+def test_the_page_counts_groups_and_transactions(watched: Watched) -> None:
+    """ADM-8: under the names that Kafka's own dashboards ask for."""
+    servers = {"bootstrap.servers": watched.broker.bootstrap_servers}
+    producer = Producer({**servers, "transactional.id": "watched"})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce("grouped", b"x")
+    reader = Consumer({**servers, "group.id": "watched", "auto.offset.reset": "earliest"})
+    producer.commit_transaction(20)
+    reader.subscribe(["grouped"])
+    assert eventually(lambda: reader.poll(1)) is not None
+    reader.commit(asynchronous=False)
+    groups = "kafka_server_group_coordinator_metrics"
+    assert watched.value(f"{groups}_group_count", protocol="classic") == 1
+    assert watched.value(f"{groups}_offset_commit_count") == 1
+    assert watched.value(f"{groups}_group_completed_rebalance_count") >= 1
+    assert watched.value("kafka_coordinator_group_groupmetadatamanager_numgroupsstable") == 1
+    assert watched.value("headrace_transactional_ids", state="CompleteCommit") == 1
+    reader.close()

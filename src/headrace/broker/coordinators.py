@@ -252,6 +252,10 @@ class Coordinator(Generic[S]):
     def is_loading(self) -> bool:
         return bool(self._loading)
 
+    def partition_states(self) -> dict[str, int]:
+        """How many partitions are served, and how many are being loaded."""
+        return {"active": len(self.shards), "loading": len(self._loading)}
+
     async def ensure_topic(self) -> None:
         """Create the topic if it is not there; many may ask at once."""
         while not self._count:

@@ -239,7 +239,7 @@ class Broker:
     def _new_group_shard(self, partition: int) -> "GroupShard":
         from headrace.groups.shard import GroupShard
 
-        return GroupShard(lambda: self.settings, lambda: self.image)
+        return GroupShard(lambda: self.settings, lambda: self.image, self.metrics.coordinators)
 
     def _follow_settings(self) -> None:
         """Configs that were changed at run time count for controller and server as well."""

@@ -144,6 +144,7 @@ class TransactionCoordinator:
             if not self._broker.settings.transaction_partition_verification_enable:
                 return {}
             missing = self.verify(transactional_id, producer, partitions)
+            self._broker.metrics.coordinators.verification_failures += len(missing)
         except ProducerFenced as error:
             return dict.fromkeys(partitions, InvalidProducerEpoch(str(error)))
         except KafkaError as error:

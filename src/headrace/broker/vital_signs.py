@@ -4,6 +4,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headrace.broker.coordinator_metrics import (
+    CoordinatorFigures,
+    coordinator_families,
+    count_groups,
+    count_transactions,
+)
 from headrace.broker.exported_metrics import (
     BROKER_RUNNING,
     NodeFigures,
@@ -31,6 +37,7 @@ class VitalSigns:
         yield from exported_families(
             broker.metrics, self.node, self.partitions, broker.clock.now_ms()
         )
+        yield from coordinator_families(broker.metrics.coordinators, self.coordinators())
         yield from process_families()
 
     def health(self) -> Health:
@@ -69,6 +76,19 @@ class VitalSigns:
             connections_refused=broker.server.refused,
             delayed={"Fetch": len(waiters)},
             fetch_session_count=len(broker.fetch_sessions),
+        )
+
+    def coordinators(self) -> CoordinatorFigures:
+        broker = self._broker
+        shards = [shard.state for shard in broker.groups.shards.values()]
+        logs = [one.log for one in broker.partitions if one.log is not None]
+        return CoordinatorFigures(
+            groups=count_groups(one for shard in shards for one in shard.groups.values()),
+            offset_count=sum(len(shard.offsets) for shard in shards),
+            group_partitions=broker.groups.partition_states(),
+            transactions=count_transactions(broker.transactions),
+            transaction_partitions=broker.transactions.coordinator.partition_states(),
+            producer_id_count=sum(log.producer_count for log in logs),
         )
 
     def partitions(self) -> Iterator[PartitionFigures]:

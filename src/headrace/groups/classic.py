@@ -670,7 +670,10 @@ def _replay_group(shard: "GroupShard", key: Message, value: Message | None) -> N
     group = shard.groups.get(key.group)
     if not isinstance(group, ClassicGroup):
         group = shard.groups[key.group] = ClassicGroup(key.group)
+    was_rebalancing = group.state is State.COMPLETING_REBALANCE
     group.apply(value)
+    if was_rebalancing and group.state is State.STABLE:
+        shard.metrics.completed_rebalances += 1
 
 
 REPLAYS: dict[int, Replay] = {GroupMetadataKey.API_KEY: _replay_group}

@@ -51,6 +51,13 @@ class Offsets:
         self.by_group: dict[str, ByTopic] = {}
         self.pending: dict[int, dict[OffsetKey, CommittedOffset]] = {}
 
+    def __len__(self) -> int:
+        return sum(
+            len(by_partition)
+            for by_topic in self.by_group.values()
+            for by_partition in by_topic.values()
+        )
+
     def of(self, group_id: str) -> ByTopic:
         return self.by_group.get(group_id, {})
 

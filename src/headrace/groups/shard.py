@@ -22,6 +22,7 @@ from headrace.protocol.coordinator_records import (
     record_types,
 )
 from headrace.protocol.schemas.records import groups as schemas
+from headrace.runtime.metrics import CoordinatorMetrics
 
 if TYPE_CHECKING:
     from headrace.metadata.image import MetadataImage
@@ -36,6 +37,13 @@ _KIND_OF_TYPE = {
     **dict.fromkeys((10, 11, 12, 13, 14, 15), _SHARE),
     **dict.fromkeys((17, 19, 20, 21, 22, 23), _STREAMS),
 }
+_NEW_EPOCH = {
+    schemas.ConsumerGroupMetadataKey.API_KEY: _CONSUMER,
+    schemas.ShareGroupMetadataKey.API_KEY: _SHARE,
+    schemas.StreamsGroupMetadataKey.API_KEY: _STREAMS,
+}
+"""Records that say that a group shares out anew."""
+
 _replays: dict[int, Replay] = {}
 _on_timers: dict[str, OnTimer] = {}
 
@@ -47,9 +55,12 @@ class GroupShard:
         self,
         settings: "Callable[[], BrokerSettings]",
         image: "Callable[[], MetadataImage]",
+        metrics: CoordinatorMetrics | None = None,
     ) -> None:
         self.settings = settings
         self.image = image
+        self.metrics = metrics or CoordinatorMetrics()
+        self._is_loaded = False
         self.groups: dict[str, Group] = {}
         self.offsets = Offsets()
 
@@ -65,8 +76,10 @@ class GroupShard:
         number = record.key[0] << 8 | record.key[1] if len(record.key) > 1 else -1
         if number == OFFSET_COMMIT:
             group_id = self.offsets.replay(record, facts)
-            if group_id not in self.groups and record.value is not None:
-                self._add_simple_group(group_id)
+            if record.value is not None:
+                if group_id not in self.groups:
+                    self._add_simple_group(group_id)
+                self.metrics.offset_commits += self._is_loaded
             return
         replay = _replays.get(number) or _replay_of(number)
         if replay is not None:
@@ -74,6 +87,9 @@ class GroupShard:
             assert key is not None
             value = None if record.value is None else decode_value(TYPES, key, record.value)
             replay(self, key, value)
+            if self._is_loaded and value is not None and number in _NEW_EPOCH:
+                rebalances, kind = self.metrics.rebalances, _NEW_EPOCH[number]
+                rebalances[kind] = rebalances.get(kind, 0) + 1
 
     def _add_simple_group(self, group_id: str) -> None:
         """Offsets of a client that manages its partitions itself have a group without members."""
@@ -85,6 +101,7 @@ class GroupShard:
         self.offsets.end_transaction(producer_id, committed=committed)
 
     def on_loaded(self, now_ms: int) -> Effects[None]:
+        self._is_loaded = True  # What happened before was counted when it happened.
         effects: Effects[None] = Effects()
         for group in list(self.groups.values()):
             effects.merge(group.on_loaded(now_ms))

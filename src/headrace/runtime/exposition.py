@@ -23,7 +23,7 @@ class Sample(NamedTuple):
 
 
 class Family(NamedTuple):
-    """A metric: all lines with one name. `kind` is counter, gauge or summary."""
+    """A metric: all lines with one name. `kind` is counter, gauge, summary or untyped."""
 
     name: str
     kind: str

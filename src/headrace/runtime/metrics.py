@@ -180,12 +180,25 @@ class CleanerMetrics:
         self.last_run_ms = 0
 
 
+class CoordinatorMetrics:
+    """What coordinators did since the start; what they have is counted when somebody asks."""
+
+    __slots__ = ("completed_rebalances", "offset_commits", "rebalances", "verification_failures")
+
+    def __init__(self) -> None:
+        self.offset_commits = 0
+        self.completed_rebalances = 0
+        self.rebalances: dict[str, int] = {}  # Of the newer kinds of groups, by kind.
+        self.verification_failures = 0
+
+
 class Metrics:
     """All counters of one broker; handed down in parts."""
 
     __slots__ = (
         "_gone",
         "cleaner",
+        "coordinators",
         "failed_fetch_requests",
         "failed_produce_requests",
         "log_flush",
@@ -197,6 +210,7 @@ class Metrics:
         self.requests = RequestMetrics()
         self.topics: dict[str, TopicMetrics] = {}
         self.cleaner = CleanerMetrics()
+        self.coordinators = CoordinatorMetrics()
         self.log_flush = Durations()
         # Requests that failed before a topic was found to count them on.
         self.failed_produce_requests = 0

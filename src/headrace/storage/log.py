@@ -270,6 +270,11 @@ class Log:
             self.loaded_producers = states
         return self.loaded_producers
 
+    @property
+    def producer_count(self) -> int:
+        """How many producers are remembered; none before anybody needed to know them."""
+        return 0 if self.loaded_producers is None else len(self.loaded_producers.entries)
+
     def expire_producers(self, now_ms: int) -> None:
         if self.loaded_producers is not None:
             self.loaded_producers.expire(now_ms, self.config.producer_id_expiration_ms)

@@ -35,7 +35,7 @@ from headrace.protocol.codec import decode, encode
 from headrace.protocol.message import Message
 from headrace.protocol.uuids import random_uuid
 from headrace.raft.formatting import voters_record
-from headrace.runtime.metrics import TopicMetrics
+from headrace.runtime.metrics import Metrics, TopicMetrics
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.topic import effective
 from headrace.storage.config import LogConfig
@@ -121,6 +121,7 @@ class UnitBroker:
         self.controller.on_published = self._follow
         self.partitions = Partitions()
         self.clock = HandClock()
+        self.metrics = Metrics()
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.metadata_answers = MetadataAnswers()
         self.producer_ids = ProducerIds(cast(Any, self))
@@ -129,7 +130,7 @@ class UnitBroker:
         self.groups = Coordinator(cast(Any, self), CONSUMER_OFFSETS, self._new_group_shard)
 
     def _new_group_shard(self, partition: int) -> GroupShard:
-        return GroupShard(lambda: self.settings, lambda: self.image)
+        return GroupShard(lambda: self.settings, lambda: self.image, self.metrics.coordinators)
 
     @property
     def coordinators(self) -> tuple[Coordinator[Any], ...]:
