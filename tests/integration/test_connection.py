@@ -1,17 +1,28 @@
 """One connection on a pair of sockets: frames, order, waiting, and back pressure."""
 
 import asyncio
+import itertools
 import os
 import socket
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 
-from headrace.broker.connection import Connection, FrameBuffers, Part
+from headrace.broker.connection import Connection, FrameBuffers, Frames, Part
+from headrace.broker.ready_sockets import ReadySockets
 
 REQUEST_BYTES_MAX = 10 << 20
+
+
+class NoRound:
+    """Nothing is gathered."""
+
+    def begin(self) -> None: ...
+
+    def end(self) -> None: ...
 
 
 class Peer:
@@ -27,17 +38,19 @@ class Peer:
             connection.answer(frame)
         )
         self.was_closed = False
+        self.ready = ReadySockets(loop, NoRound())
         self.connection = Connection(
             server,
             ("127.0.0.1", 1),
             "PLAINTEXT",
             loop=loop,
+            ready=self.ready,
             buffers=FrameBuffers(REQUEST_BYTES_MAX),
             dispatch=self._dispatch,
             on_close=self._closed,
         )
 
-    def _dispatch(self, connection: Connection, data: memoryview, start: int, end: int) -> None:
+    def _dispatch(self, connection: Connection, data: Frames, start: int, end: int) -> None:
         frame = bytes(data[start:end])
         self.frames.append(frame)
         self.serve(connection, frame)
@@ -81,6 +94,7 @@ def peer() -> Iterator[Peer]:
     yield made
     made.client.close()
     made.connection.close()
+    made.ready.close()
     loop.close()
 
 
@@ -192,3 +206,113 @@ def test_a_half_closed_client_is_closed(peer: Peer) -> None:
     peer.client.shutdown(socket.SHUT_WR)
     peer.turn()
     assert peer.was_closed
+
+
+def test_gathered_answers_leave_together_behind_those_before_them(peer: Peer) -> None:
+    def serve(connection: Connection, frame: bytes) -> None:
+        if frame == b"now":
+            connection.answer(b"now")
+        else:
+            connection.gathered += 1
+
+    peer.serve = serve
+    peer.send(framed(b"now") + framed(b"later") * 3)
+    assert peer.received() == b"now"
+    peer.connection.deliver(b"first")
+    peer.connection.deliver(None)
+    assert peer.received() == b""
+    peer.connection.deliver(b"third")
+    assert peer.received() == b"firstthird"
+
+
+def test_what_is_gathered_is_not_overwritten(peer: Peer) -> None:
+    """Its bytes stay where they are until the round ends; the next client's go behind them."""
+    kept: list[memoryview] = []
+
+    def dispatch(connection: Connection, data: Frames, start: int, end: int) -> None:
+        kept.append(memoryview(data)[start:end])
+        connection.gathered += 1
+
+    peer.connection._dispatch = dispatch
+    for number in range(5):
+        peer.send(framed(b"request %d" % number))
+    assert [bytes(frame) for frame in kept] == [b"request %d" % number for number in range(5)]
+
+
+def test_a_gathered_answer_that_the_socket_does_not_take_is_sent_later(peer: Peer) -> None:
+    peer.serve = lambda connection, frame: setattr(connection, "gathered", 1)
+    peer.send(framed(b"big"))
+    answer = os.urandom(8 << 20)
+    peer.connection.deliver(answer)
+    assert peer.received() == answer
+
+
+def test_a_client_that_left_before_its_gathered_answer_is_closed(peer: Peer) -> None:
+    peer.serve = lambda connection, frame: setattr(connection, "gathered", 2)
+    peer.send(framed(b"one"))
+    peer.client.close()
+    peer.connection.deliver(b"one")
+    peer.connection.deliver(b"two")
+    assert peer.was_closed
+
+
+class Rounds:
+    """Notes when rounds begin and end."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+
+    def begin(self) -> None:
+        self.events.append("begin")
+
+    def end(self) -> None:
+        self.events.append("end")
+
+
+def ready_pair(count: int) -> list[tuple[socket.socket, socket.socket]]:
+    pairs = [socket.socketpair() for _ in range(count)]
+    for client, _server in pairs:
+        client.send(b"x")
+    return pairs
+
+
+def test_all_ready_sockets_are_served_in_one_round() -> None:
+    loop, rounds = asyncio.new_event_loop(), Rounds()
+    ready, pairs = ReadySockets(loop, rounds), ready_pair(20)
+
+    def read(server: socket.socket) -> None:
+        server.recv(1)
+        rounds.events.append("read")
+
+    for _client, server in pairs:
+        ready.add(server.fileno(), partial(read, server))
+    for _ in range(5):
+        loop.run_until_complete(asyncio.sleep(0))
+    assert rounds.events == ["begin", *["read"] * 20, "end"]
+    ready.close()
+    loop.close()
+    for one in itertools.chain(*pairs):
+        one.close()
+
+
+def test_a_socket_that_is_closed_by_another_of_its_round_is_left_alone() -> None:
+    loop, rounds = asyncio.new_event_loop(), Rounds()
+    ready, pairs = ReadySockets(loop, rounds), ready_pair(2)
+    servers = {server.fileno(): server for _client, server in pairs}
+    served: list[int] = []
+
+    def close_both(fd: int) -> None:
+        served.append(fd)
+        for other in servers:
+            ready.remove(other)
+            servers[other].close()
+
+    for fd in servers:
+        ready.add(fd, partial(close_both, fd))
+    for _ in range(5):
+        loop.run_until_complete(asyncio.sleep(0))
+    assert len(served) == 1
+    ready.close()
+    loop.close()
+    for client, _server in pairs:
+        client.close()

@@ -6,7 +6,9 @@ whatever its peer does, and answers leave in the order of the requests.
 
 Frames are handled where they lie: small ones in a scratch buffer shared by all connections,
 large ones in a buffer of their own. A view of a frame is therefore valid only until its
-handler returns; whoever waits must have decoded what it needs.
+handler returns; whoever waits must have decoded what it needs. Only the small Produce requests
+of a round of ready sockets stay until the round ends (`produce_rounds.py`): the next connection's
+bytes go behind them.
 """
 
 import logging
@@ -24,9 +26,12 @@ from headrace.errors import HeadraceError
 if TYPE_CHECKING:
     import asyncio
 
+    from headrace.broker.produce_shapes import ProduceShape
+    from headrace.broker.ready_sockets import ReadySockets
+
 _log = logging.getLogger(__name__)
 
-_SIZE = Struct(">i")
+_unpack_size = Struct(">i").unpack_from
 _SCRATCH_BYTES = 256 * 1024
 _LARGE_FRAME_BYTES = 32 * 1024
 _MORE = socket.MSG_MORE
@@ -47,6 +52,9 @@ class FilePart(Protocol):
 Buffer = bytes | bytearray | memoryview
 Part = Buffer | FilePart
 FrameBuffer = bytearray | mmap
+Frames = bytearray | memoryview
+"""Where whole frames lie: a bytearray, which stays as it is until the round of sockets ends, or a
+view of a pooled buffer, which the next frame overwrites."""
 
 
 class HostileFrame(HeadraceError):
@@ -54,14 +62,29 @@ class HostileFrame(HeadraceError):
 
 
 class FrameBuffers:
-    """The scratch buffer, and a few large ones kept so that their pages are not faulted in anew."""
+    """The scratch buffer, and a few large ones kept so that their pages are not faulted in anew.
+
+    The next bytes of any client go to `vacant`, the part of the scratch buffer from `start` on.
+    """
 
     def __init__(self, request_bytes_max: int, *, kept_max: int = 8, kept_bytes: int = 2 << 20):
         self.request_bytes_max = request_bytes_max
-        self.scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self.scratch = bytearray(_SCRATCH_BYTES)
+        self.view = memoryview(self.scratch)
+        self.vacant = self.view
+        self.start = 0
         self._kept: list[mmap] = []
         self._kept_max = kept_max
         self._kept_bytes = kept_bytes
+
+    def keep(self, end: int) -> None:
+        """Leave what lies in the scratch buffer before a position alone, until `vacate`."""
+        self.start = end
+        self.vacant = self.view[end:]
+
+    def vacate(self) -> None:
+        self.start = 0
+        self.vacant = self.view
 
     def take(self, size: int) -> FrameBuffer:
         """Pages of a mapping are made as bytes arrive: an announcement alone costs nothing."""
@@ -92,8 +115,8 @@ class Connection:
         "_on_close",
         "_out",
         "_reading",
+        "_ready",
         "_recv_into",
-        "_scratch",
         "_send",
         "_sock",
         "_stash",
@@ -102,13 +125,14 @@ class Connection:
         "buffers",
         "closed",
         "fd",
+        "gathered",
         "host",
         "idle_sweeps",
         "is_active",
         "listener",
         "on_abandoned",
         "port",
-        "produce_prefix_size",
+        "produce_shape",
         "software",
         "stashed_ns",
     )
@@ -120,29 +144,31 @@ class Connection:
         listener: str,
         *,
         loop: "asyncio.AbstractEventLoop",
+        ready: "ReadySockets",
         buffers: FrameBuffers,
-        dispatch: Callable[["Connection", memoryview, int, int], None],
+        dispatch: Callable[["Connection", Frames, int, int], None],
         on_close: Callable[["Connection"], None],
     ) -> None:
         self._sock = sock
         self._send = sock.send
         self._recv_into = sock.recv_into
         self._loop = loop
+        self._ready = ready
         self._dispatch = dispatch
         self._on_close = on_close
-        self._scratch = buffers.scratch
         self.buffers = buffers
         self.fd = sock.fileno()
         self.host, self.port = peer
         self.listener = listener
         self.software = ("unknown", "unknown")  # Name and version, as ApiVersions v3 told us.
         self.on_abandoned: Callable[[], None] | None = None
-        self.produce_prefix_size = 0  # How much of its last Produce request was not records.
+        self.produce_shape: ProduceShape | None = None  # What its last Produce request was like.
+        self.gathered = 0  # Its requests that are answered when this round of sockets ends.
         self.closed = False
         self.is_active = True  # A request was completed since the last sweep.
         self.idle_sweeps = 0
         self.stashed_ns = 0  # When frames began to wait for a request before them, else 0.
-        self._stash = b""
+        self._stash = bytearray()
         self._frame: FrameBuffer | None = None
         self._frame_size = 0
         self._filled = 0
@@ -150,7 +176,7 @@ class Connection:
         self._waiting = False
         self._reading = True
         self._writing = False
-        loop.add_reader(self.fd, self._on_readable)
+        ready.add(self.fd, self._on_readable)
 
     # --- in ---------------------------------------------------------------------------------
 
@@ -162,32 +188,40 @@ class Connection:
                 self._fill_frame(self._frame)
             elif self._stash:
                 self._read_after_stash()
-            elif received := self._recv_into(self._scratch):
-                self._serve_frames(self._scratch, received)
             else:
-                self.close()
+                buffers = self.buffers
+                if received := self._recv_into(buffers.vacant):
+                    start = buffers.start
+                    self._serve_scratch(start, start + received)
+                else:
+                    self.close()
         except (BlockingIOError, InterruptedError):
             return
         except (HostileFrame, OSError) as reason:
             self._give_up(reason)
 
     def _read_after_stash(self) -> None:
-        stash = self._stash
-        kept = len(stash)
-        self._scratch[:kept] = stash
-        received = self._recv_into(self._scratch[kept:])
+        buffers = self.buffers
+        start, kept = buffers.start, len(self._stash)
+        buffers.vacant[:kept] = self._stash
+        received = self._recv_into(buffers.vacant[kept:])
         if not received:
             self.close()
             return
-        self._stash = b""
-        self._serve_frames(self._scratch, kept + received)
+        self._stash = bytearray()
+        self._serve_scratch(start, start + kept + received)
 
-    def _serve_frames(self, data: memoryview, end: int) -> None:
-        """Serve every whole frame in `data[:end]`, unless one of them has to wait."""
-        position = 0
+    def _serve_scratch(self, start: int, end: int) -> None:
+        buffers = self.buffers
+        self._serve_frames(buffers.scratch, start, end)
+        if self.gathered:
+            buffers.keep(end)
+
+    def _serve_frames(self, data: Frames, position: int, end: int) -> None:
+        """Serve every whole frame in `data[position:end]`, unless one of them has to wait."""
         dispatch = self._dispatch
         while end - position >= 4:
-            size = _SIZE.unpack_from(data, position)[0]
+            size = _unpack_size(data, position)[0]
             frame_end = position + 4 + size
             if frame_end > end or size < 0:
                 self._check_size(size, data, position)
@@ -197,23 +231,23 @@ class Connection:
             position = frame_end
             if self._waiting or self.closed:
                 break
-            if len(self._out) >= _ANSWERS_HELD_MAX and not self._flush():
+            if self._out and len(self._out) >= _ANSWERS_HELD_MAX and not self._flush():
                 break
         if self._out:
             self._flush()
         if position < end and not self.closed:
             self._keep(data, position, end)
 
-    def _keep(self, data: memoryview, position: int, end: int) -> None:
+    def _keep(self, data: Frames, position: int, end: int) -> None:
         """Put aside what cannot be served yet; a large unfinished frame gets its own buffer."""
         if end - position >= 4 and not (self._waiting or self._out):
-            size = 4 + _SIZE.unpack_from(data, position)[0]
+            size = 4 + _unpack_size(data, position)[0]
             if size > _LARGE_FRAME_BYTES:
                 frame = self.buffers.take(size)
                 self._frame, self._frame_size, self._filled = frame, size, end - position
                 frame[: end - position] = data[position:end]
                 return
-        self._stash = bytes(data[position:end])
+        self._stash = bytearray(data[position:end])
         if self._waiting or self._out:
             self.stashed_ns = perf_counter_ns()
 
@@ -230,10 +264,10 @@ class Connection:
             if received < wanted:
                 return
         self._frame = None
-        self._serve_frames(view, size)
+        self._serve_frames(frame if isinstance(frame, bytearray) else view, 0, size)
         self.buffers.give_back(frame)
 
-    def _check_size(self, size: int, data: memoryview, position: int) -> None:
+    def _check_size(self, size: int, data: Frames, position: int) -> None:
         if 0 <= size <= self.buffers.request_bytes_max:
             return
         opening = bytes(data[position : position + 4])
@@ -249,7 +283,7 @@ class Connection:
         if not self._sock.recv(1, socket.MSG_PEEK):
             self.close()
             return
-        self._loop.remove_reader(self.fd)
+        self._ready.remove(self.fd)
         self._reading = False
 
     # --- out --------------------------------------------------------------------------------
@@ -260,6 +294,19 @@ class Connection:
 
     def answer_parts(self, parts: "list[Part]") -> None:
         self._out.extend(parts)
+
+    def deliver(self, answer: bytes | None) -> None:
+        """Answer a request that was gathered, None for acks=0; the last one sends them all."""
+        self.gathered = left = self.gathered - 1
+        if self.closed:
+            return
+        if answer is not None:
+            self._out.append(answer)
+        if self._out and not left:
+            try:
+                self._flush()
+            except OSError as reason:
+                self._give_up(reason)
 
     def wait(self, on_abandoned: Callable[[], None] | None = None) -> None:
         """The request under way is answered later, by `finish`; until then no other is served."""
@@ -283,14 +330,13 @@ class Connection:
     def _resume(self) -> None:
         stash = self._stash
         if stash:
-            self._stash = b""
-            self._scratch[: len(stash)] = stash
-            self._serve_frames(self._scratch, len(stash))
+            self._stash = bytearray()
+            self._serve_frames(stash, 0, len(stash))
             if not self._stash:
                 self.stashed_ns = 0
         if not (self._reading or self._waiting or self._out or self.closed):
             self._reading = True
-            self._loop.add_reader(self.fd, self._on_readable)
+            self._ready.add(self.fd, self._on_readable)
 
     def _flush(self) -> bool:
         """Send what the socket takes; true when nothing is left."""
@@ -352,11 +398,11 @@ class Connection:
             return
         self.closed = True
         if self._reading:
-            self._loop.remove_reader(self.fd)
+            self._ready.remove(self.fd)
         if self._writing:
             self._loop.remove_writer(self.fd)
         self._out.clear()
-        self._stash = b""
+        self._stash = bytearray()
         self._frame = None
         self._sock.close()
         abandoned, self.on_abandoned = self.on_abandoned, None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headrace.broker.api.records.fetch import fetch
 from headrace.broker.api.records.produce import produce, produce_again
 from headrace.broker.api.registry import APIS, Call, Entry
-from headrace.broker.connection import Connection, HostileFrame
+from headrace.broker.connection import Connection, Frames, HostileFrame
 from headrace.errors import KafkaError, UnknownServerError
 from headrace.protocol import hot_fetch, hot_produce
 from headrace.protocol.api_keys import ApiKey
@@ -49,6 +49,8 @@ class Dispatcher:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._served = broker.metrics.requests.served
+        self._round = broker.produce_round
+        self._gather = broker.produce_round.take
         self._tasks: set[asyncio.Task[None]] = set()
         self._raw = {
             raw.key: raw
@@ -58,9 +60,15 @@ class Dispatcher:
             )
         }
 
-    def __call__(self, connection: Connection, data: memoryview, position: int, end: int) -> None:
+    def __call__(self, connection: Connection, data: Frames, position: int, end: int) -> None:
+        shape = connection.produce_shape
+        if shape is not None:
+            if not connection.stashed_ns and self._gather(connection, shape, data, position, end):
+                return
+            if connection.gathered:
+                self._round.settle()  # Or this request would overtake those before it.
         began = perf_counter_ns()
-        frame = data[position:end]
+        frame = memoryview(data)[position:end]
         try:
             key, version, correlation_id, client_size = _HEADER.unpack_from(frame)
             if key == _PRODUCE and produce_again(

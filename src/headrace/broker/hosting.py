@@ -23,7 +23,6 @@ from headrace.storage.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from headrace.broker.delayed import WakeUps
     from headrace.broker.partitions import Partition, Partitions
-    from headrace.broker.produce_shapes import ProduceShapes
     from headrace.broker.topic_configs import TopicConfigs
     from headrace.metadata.delta import ImageDelta
     from headrace.metadata.image import MetadataImage, TopicImage
@@ -49,8 +48,8 @@ class Hosting:
         configs: "TopicConfigs",
         metrics: "Metrics",
         wake_ups: "WakeUps",
-        produce_shapes: "ProduceShapes",
         *,
+        forget_shapes: "Callable[[], None]",
         soon: "Callable[[Callable[[], None]], object]",
         report: "Callable[[Assignments], None]",
     ) -> None:
@@ -60,7 +59,7 @@ class Hosting:
         self._configs = configs
         self._metrics = metrics
         self._wake_ups = wake_ups
-        self._produce_shapes = produce_shapes
+        self._forget_shapes = forget_shapes
         self._soon = soon
         self._report = report
         self._to_make: deque[Partition] = deque()
@@ -78,7 +77,7 @@ class Hosting:
     def apply(self, delta: "ImageDelta", image: "MetadataImage") -> None:
         """Carry out what changed. Deletions first: a new topic may have an old one's name."""
         self._image = image
-        self._produce_shapes.forget()
+        self._forget_shapes()
         for gone in delta.topics_deleted:
             self._drop(gone)
             _log.info("topic %s is deleted", gone.name)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from headrace.broker.connection import FrameBuffers
 from headrace.broker.coordinators import Coordinator, Timers
 from headrace.broker.delayed import WakeUps
 from headrace.broker.dispatch import Dispatcher
@@ -18,6 +19,7 @@ from headrace.broker.internal_topics import CONSUMER_OFFSETS
 from headrace.broker.maintenance import Maintenance
 from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.partitions import Partitions
+from headrace.broker.produce_rounds import ProduceRound
 from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.reports import report
@@ -92,8 +94,13 @@ class Broker:
             clock=self.clock,
             durations=self.metrics.log_flush,
         )
+        limits = _limits(settings)
+        buffers = FrameBuffers(limits.socket_request_max_bytes)
+        self.produce_round = ProduceRound(
+            buffers, self.produce_shapes, self.wake_ups, self.metrics, self.clock
+        )
         self.dispatcher = Dispatcher(self)
-        self.server = Server(loop, _limits(settings), self.dispatcher)
+        self.server = Server(loop, limits, self.dispatcher, buffers, self.produce_round)
         self.cluster_id = ""
         self.metrics_address = ""
         self.is_ready = False
@@ -198,7 +205,7 @@ class Broker:
             self.configs,
             self.metrics,
             self.wake_ups,
-            self.produce_shapes,
+            forget_shapes=self.produce_round.forget,
             soon=self.loop.call_soon,
             report=self._report_directories,
         )

@@ -14,6 +14,7 @@ forgotten whenever partitions or configs change.
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.hot_produce import (
     FLEXIBLE_FROM,
     TOPIC_IDS_FROM,
@@ -32,31 +33,39 @@ _SHAPES_MAX = 4096
 _NEVER = (1 << 63) - 1
 
 _SIZE = Struct(">i")
+_OPENING = Struct(">hh")
 # Partition, error, base offset, append time, log start, record errors, message, throttle time.
 _TAIL_V7 = Struct(">ihqqqi")
 _TAIL_V8 = Struct(">ihqqqihi")
 # The same in compact form, with the tagged fields of partition, topic and response.
 _TAIL_V9 = Struct(">ihqqqBBBBiB")
-_OFFSETS = Struct(">qqq")
 _OFFSETS_IN_TAIL = 6
-_CORRELATION_ID_POSITION = 4
+_OFFSETS_SIZE = 24
 _NO_TAGS = b"\0\0\0"
 
-_pack_correlation_id = _SIZE.pack_into
-_pack_offsets = _OFFSETS.pack_into
+_unpack_size = _SIZE.unpack_from
 
 
 class ProduceShape:
     """What a request prefix means, and the answer with gaps for what varies."""
 
     __slots__ = (
-        "_answer",
-        "_offsets_position",
+        "_after_offsets",
+        "_before_offsets",
+        "_pack",
+        "_size",
         "acks",
+        "frame_size_min",
+        "index",
         "is_flexible",
         "is_transactional",
         "key",
+        "opening",
         "partition",
+        "prefix",
+        "prefix_size",
+        "tail_size",
+        "version",
     )
 
     def __init__(
@@ -66,13 +75,21 @@ class ProduceShape:
         acks: int,
         version: int,
         *,
+        prefix: bytes = b"",
         is_transactional: bool = False,
     ) -> None:
-        self.partition = partition
+        self.partition: Partition | None = partition  # None once the shape is forgotten.
+        self.index = partition.index
         self.key = key
         self.acks = acks
+        self.version = version
+        self.opening = int.from_bytes(_OPENING.pack(ApiKey.PRODUCE, version))
+        self.prefix = prefix
+        self.prefix_size = PREFIX_START + len(prefix)
         self.is_transactional = is_transactional
         self.is_flexible = version >= FLEXIBLE_FROM
+        self.tail_size = len(_NO_TAGS) if self.is_flexible else 0
+        self.frame_size_min = self.prefix_size + _SIZE.size
         if self.is_flexible:
             name = key if version >= TOPIC_IDS_FROM else bytes((len(key) + 1,)) + key
             head = b"\0\2" + name + b"\2"
@@ -83,35 +100,44 @@ class ProduceShape:
                 tail = _TAIL_V8.pack(partition.index, 0, 0, 0, 0, 0, -1, 0)
             else:
                 tail = _TAIL_V7.pack(partition.index, 0, 0, 0, 0, 0)
-        body = bytes(4) + head + tail
-        self._answer = bytearray(_SIZE.pack(len(body)) + body)
-        self._offsets_position = len(self._answer) - len(tail) + _OFFSETS_IN_TAIL
+        self._size = 4 + len(head) + len(tail)
+        self._before_offsets = head + tail[:_OFFSETS_IN_TAIL]
+        self._after_offsets = tail[_OFFSETS_IN_TAIL + _OFFSETS_SIZE :]
+        before, after = len(self._before_offsets), len(self._after_offsets)
+        self._pack = Struct(f">ii{before}sqqq{after}s").pack
 
-    def records(self, frame: memoryview, position: int) -> memoryview | None:
-        """The records after the prefix if nothing but them follows, else None."""
-        end = len(frame)
+    def find_records(self, data: bytearray | memoryview, position: int, end: int) -> int:
+        """Where the records begin after the prefix of a frame if nothing but them follows, else 0.
+
+        They end `tail_size` before the frame does.
+        """
         if not self.is_flexible:
-            size = _SIZE.unpack_from(frame, position)[0]
-            return frame[position + 4 :] if position + 4 + size == end else None
+            size = _unpack_size(data, position)[0]
+            return position + 4 if position + 4 + size == end else 0
         size = shift = 0
-        while True:
-            byte = frame[position]
+        while position < end:
+            byte = data[position]
             position += 1
             size |= (byte & 0x7F) << shift
             if byte < 0x80:
                 break
             shift += 7
-        if position + size - 1 + len(_NO_TAGS) != end or frame[end - 3 : end] != _NO_TAGS:
-            return None
-        return frame[position : end - 3]
+        if position + size - 1 + len(_NO_TAGS) != end or bytes(data[end - 3 : end]) != _NO_TAGS:
+            return 0
+        return position
 
     def answer(
         self, correlation_id: int, base_offset: int, append_time: int, log_start: int
     ) -> bytes:
-        answer = self._answer
-        _pack_correlation_id(answer, _CORRELATION_ID_POSITION, correlation_id)
-        _pack_offsets(answer, self._offsets_position, base_offset, append_time, log_start)
-        return bytes(answer)
+        return self._pack(
+            self._size,
+            correlation_id,
+            self._before_offsets,
+            base_offset,
+            append_time,
+            log_start,
+            self._after_offsets,
+        )
 
 
 class ProduceShapes:
@@ -121,6 +147,9 @@ class ProduceShapes:
         self.known: dict[tuple[int, bytes], ProduceShape] = {}
 
     def forget(self) -> None:
+        """Connections remember their last shape, so each is told that it means nothing now."""
+        for shape in self.known.values():
+            shape.partition = None
         self.known.clear()
 
     def learn(
@@ -129,24 +158,34 @@ class ProduceShapes:
         version: int,
         request: ProduceView,
         partition: "Partition",
-    ) -> int:
-        """Remember a request that went well; returns where its records begin, 0 if unusual."""
+    ) -> ProduceShape | None:
+        """Remember a request that went well; None if it is unusual."""
         if not _is_usual(request, version, partition):
-            return 0
+            return None
         key, ((_, records),) = request.topics[0]
         assert records is not None
-        is_transactional = request.transactional_id is not None
+        is_flexible = version >= FLEXIBLE_FROM
+        tail = _size_of_length(len(records)) + len(_NO_TAGS) if is_flexible else _SIZE.size
+        prefix_end = len(frame) - len(records) - tail
+        prefix = bytes(frame[PREFIX_START:prefix_end])
         shape = ProduceShape(
-            partition, key, request.acks, version, is_transactional=is_transactional
+            partition,
+            key,
+            request.acks,
+            version,
+            prefix=prefix,
+            is_transactional=request.transactional_id is not None,
         )
-        tail = _size_of_length(len(records)) if shape.is_flexible else 4
-        prefix_end = len(frame) - len(records) - tail - (3 if shape.is_flexible else 0)
-        if shape.records(frame, prefix_end) is None:
-            return 0
+        if not shape.find_records(frame, prefix_end, len(frame)):
+            return None
         if len(self.known) >= _SHAPES_MAX:
-            self.known.clear()
-        self.known[version, bytes(frame[PREFIX_START:prefix_end])] = shape
-        return prefix_end
+            self.forget()
+        self.known[version, prefix] = shape
+        return shape
+
+    def find(self, version: int, frame: memoryview, prefix_size: int) -> ProduceShape | None:
+        """The shape of a frame whose prefix may be of this size."""
+        return self.known.get((version, bytes(frame[PREFIX_START:prefix_size])))
 
 
 def _is_usual(request: ProduceView, version: int, partition: "Partition") -> bool:

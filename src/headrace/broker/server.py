@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.broker.connection import Connection, FrameBuffers
+from headrace.broker.connection import Connection, FrameBuffers, Frames
+from headrace.broker.ready_sockets import ReadySockets, Round
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -74,12 +75,15 @@ class Server:
         self,
         loop: "asyncio.AbstractEventLoop",
         limits: ServerLimits,
-        dispatch: Callable[[Connection, memoryview, int, int], None],
+        dispatch: Callable[[Connection, Frames, int, int], None],
+        buffers: FrameBuffers,
+        round_: Round,
     ) -> None:
         self._loop = loop
         self._limits = limits
         self._dispatch = dispatch
-        self._buffers = FrameBuffers(limits.socket_request_max_bytes)
+        self._buffers = buffers
+        self._ready = ReadySockets(loop, round_)
         self._sockets: dict[str, socket.socket] = {}
         self._per_host: Counter[str] = Counter()
         self._held: set[str] = set()
@@ -130,6 +134,7 @@ class Server:
         self._sockets.clear()
         for connection in list(self.connections):
             connection.close()
+        self._ready.close()
 
     def _accept(self, listener: str, sock: socket.socket) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
@@ -200,6 +205,7 @@ class Server:
             peer,
             listener,
             loop=self._loop,
+            ready=self._ready,
             buffers=self._buffers,
             dispatch=self._dispatch,
             on_close=self._forget,

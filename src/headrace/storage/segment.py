@@ -5,6 +5,7 @@ import sys
 from bisect import bisect_left
 from collections.abc import Iterable
 from struct import Struct
+from typing import TYPE_CHECKING
 
 from headrace.errors import CorruptMessage
 from headrace.protocol.batches import BatchHeader
@@ -23,6 +24,9 @@ from headrace.storage.indexes import (
 )
 from headrace.storage.resources import Resources
 from headrace.storage.scanning import find_boundary, find_offset, headers_in
+
+if TYPE_CHECKING:
+    from headrace.storage.usual_append import PlainBatch
 
 _log = logging.getLogger(__name__)
 
@@ -183,6 +187,29 @@ class Segment:
         if self.bytes_since_entry > self.index_interval_bytes:
             self._add_index_entries(last_offset, position)
         self.bytes_since_entry += size
+
+    def note_run(self, position: int, run: "Iterable[PlainBatch]") -> None:
+        """`note_batch` for each of several batches that were written together."""
+        latest = self._max_timestamp
+        interval = self.index_interval_bytes
+        bytes_since_entry = self.bytes_since_entry
+        for batch in run:
+            size = len(batch.records)
+            if batch.max_timestamp > latest:
+                self._max_timestamp = latest = batch.max_timestamp
+                self._max_timestamp_offset = batch.base_offset + batch.count - 1
+                self._indexes_changed = True
+            if bytes_since_entry > interval:
+                self._add_index_entries(batch.base_offset + batch.count - 1, position)
+                bytes_since_entry = 0
+            position += size
+            bytes_since_entry += size
+        self.bytes_since_entry = bytes_since_entry
+
+    def has_index_room_for(self, entries: int) -> bool:
+        """Whether so many more entries leave room for the one that is made at the end."""
+        room = self.index_bytes_max - max(self.index.size_bytes, self.time_index.size_bytes)
+        return room > (entries + 1) * TIME_ENTRY_SIZE
 
     def _add_index_entries(self, last_offset: int, position: int) -> None:
         self.index.append(last_offset - self.base_offset, position)

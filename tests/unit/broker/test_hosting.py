@@ -10,7 +10,7 @@ import pytest
 from headrace.broker.delayed import Delayed
 from headrace.broker.hosting import Assignments, Hosting
 from headrace.broker.partitions import Partitions
-from headrace.broker.produce_shapes import ProduceShapes
+from headrace.broker.produce_shapes import ProduceShape, ProduceShapes
 from headrace.broker.topic_configs import TopicConfigs
 from headrace.errors import KafkaStorageError
 from headrace.metadata.delta import ImageDelta
@@ -61,7 +61,7 @@ class Node:
             TopicConfigs(BrokerSettings(), NODE),
             self.metrics,
             self.wake_ups,  # type: ignore[arg-type]
-            self.shapes,
+            forget_shapes=self.shapes.forget,
             soon=self._soon.append,
             report=self.assigned.append,
         )
@@ -149,9 +149,12 @@ def test_a_default_changed_for_the_broker_reaches_topics_without_a_config(node: 
 
 
 def test_any_change_forgets_the_shapes_of_requests(node: Node) -> None:
-    node.shapes.known[7, b"prefix"] = None  # type: ignore[assignment]
     node.create("orders", 1)
+    shape = ProduceShape(node.partitions.find("orders", 0), b"orders", 1, 7)
+    node.shapes.known[7, b"prefix"] = shape
+    node.create("others", 1)
     assert not node.shapes.known
+    assert shape.partition is None
 
 
 def test_what_survived_a_crash_is_committed(node: Node, tmp_path: Path) -> None:

@@ -43,13 +43,22 @@ def frame_of(version: int, size: int, *, count: int = 1, **fields: Any) -> memor
 
 
 def learned(shapes: ProduceShapes, frame: memoryview, version: int) -> int:
-    return shapes.learn(frame, version, read_produce(frame, 8, version), hosted())
+    """How much of the frame is its prefix."""
+    shape = shapes.learn(frame, version, read_produce(frame, 8, version), hosted())
+    assert shape is not None
+    assert shape.prefix == frame[PREFIX_START : shape.prefix_size]
+    return shape.prefix_size
 
 
 def recognised(
     shapes: ProduceShapes, frame: memoryview, version: int, prefix_size: int
 ) -> ProduceShape | None:
-    return shapes.known.get((version, bytes(frame[PREFIX_START:prefix_size])))
+    return shapes.find(version, frame, prefix_size)
+
+
+def records_in(shape: ProduceShape, frame: memoryview) -> bytes | None:
+    first = shape.find_records(frame, shape.prefix_size, len(frame))
+    return bytes(frame[first : len(frame) - shape.tail_size]) if first else None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -60,9 +69,7 @@ def test_records_of_any_size_are_found_behind_a_known_prefix(version: int, size:
     frame = frame_of(version, size)
     shape = recognised(shapes, frame, version, prefix_size)
     assert shape is not None
-    records = shape.records(frame, prefix_size)
-    assert records is not None
-    assert bytes(records) == b"r" * size
+    assert records_in(shape, frame) == b"r" * size
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -89,7 +96,7 @@ def test_two_partitions_or_other_acks_are_not_mistaken_for_it(version: int) -> N
         assert recognised(shapes, other, version, prefix_size) is None
     several = frame_of(version, 100, count=2)
     shape = recognised(shapes, several, version, prefix_size)
-    assert shape is None or shape.records(several, prefix_size) is None
+    assert shape is None or records_in(shape, several) is None
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -99,13 +106,13 @@ def test_a_frame_with_anything_behind_the_records_takes_the_long_way(version: in
     longer = memoryview(bytes(frame_of(version, 100)) + b"\0")
     shape = recognised(shapes, longer, version, prefix_size)
     assert shape is not None
-    assert shape.records(longer, prefix_size) is None
+    assert records_in(shape, longer) is None
 
 
 def test_topics_that_sync_each_batch_take_the_long_way() -> None:
     shapes, frame = ProduceShapes(), frame_of(7, 100)
     synced = hosted(flush_messages=1)
-    assert shapes.learn(frame, 7, read_produce(frame, 8, 7), synced) == 0
+    assert shapes.learn(frame, 7, read_produce(frame, 8, 7), synced) is None
     assert not shapes.known
 
 
@@ -118,8 +125,21 @@ def test_a_shape_knows_whether_its_records_are_of_a_transaction(name: str | None
     assert shape.is_transactional == (name is not None)
 
 
-def test_nothing_is_known_once_forgotten() -> None:
+@pytest.mark.parametrize("rest", [b"", b"\x80", b"\x80" * 9, b"\x80\x80\x80\x80\x08\0\0\0"])
+def test_a_length_that_does_not_end_is_nobodys_records(rest: bytes) -> None:
     shapes = ProduceShapes()
-    learned(shapes, frame_of(7, 100), 7)
+    prefix_size = learned(shapes, frame_of(9, 100), 9)
+    hostile = memoryview(bytes(frame_of(9, 100)[:prefix_size]) + rest)
+    shape = recognised(shapes, hostile, 9, prefix_size)
+    assert shape is not None
+    assert records_in(shape, hostile) is None
+
+
+def test_nothing_is_known_once_forgotten() -> None:
+    """A connection remembers its last shape, which must not lead to a partition any more."""
+    shapes, frame = ProduceShapes(), frame_of(7, 100)
+    remembered = recognised(shapes, frame, 7, learned(shapes, frame, 7))
     shapes.forget()
     assert not shapes.known
+    assert remembered is not None
+    assert remembered.partition is None

@@ -1,18 +1,24 @@
 """The quick append leaves exactly what the long one leaves, or nothing at all."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from headrace.errors import KafkaStorageError
 from headrace.protocol.batches import HEADER, Record, build_batch, seal
 from headrace.protocol.compression import Codec
 from headrace.storage.appending import append_as_leader
 from headrace.storage.config import LogConfig
 from headrace.storage.log import Log
 from headrace.storage.topic_partition import TopicPartition
-from headrace.storage.usual_append import NOT_USUAL, append_usual
+from headrace.storage.usual_append import (
+    NOT_USUAL,
+    UsualBatch,
+    append_run,
+    append_usual,
+    read_usual,
+)
 from tests.faults import failing_writes
 
 NOW_MS = 1_700_000_000_000
@@ -59,6 +65,63 @@ def test_both_ways_leave_the_same_files(tmp_path: Path) -> None:
             assert base == append_as_leader(long, again, EPOCH, NOW_MS).base_offset
     assert quick.log_end_offset == long.log_end_offset
     assert files_of(quick) == files_of(long)
+
+
+def but_for_the_epoch(data: memoryview) -> bytes:
+    """What whoever tries again must find unchanged; the leader epoch is patched anyhow."""
+    return bytes(data[:12]) + bytes(data[16:])
+
+
+def runs() -> Iterator[list[memoryview]]:
+    """Batches as producers of a round might bring them: few or many, some with older records."""
+    for n in range(1, 60):
+        yield [
+            batch((n + i) % 5 + 1, 7 * i + n, at_ms=NOW_MS + (n * 37 + i * 53) % 110 * 10)
+            for i in range(n % 9 + 1)
+        ]
+
+
+def read_run(log: Log, records: Sequence[memoryview]) -> list[UsualBatch]:
+    found = [(one, read_usual(one, log.usual_limits, NOW_MS)) for one in records]
+    return [UsualBatch(one, *usual) for one, usual in found if usual is not None]
+
+
+@pytest.mark.parametrize("config", [{}, {"index_interval_bytes": 100}])
+def test_a_run_leaves_the_same_files_as_batch_after_batch(
+    tmp_path: Path, config: dict[str, Any]
+) -> None:
+    together = log_at_work(tmp_path / "together", **config)
+    apart = log_at_work(tmp_path / "apart", **config)
+    for once, again in zip(runs(), runs(), strict=True):
+        run = read_run(together, once)
+        assert append_run(together, run, EPOCH)
+        offsets = [append_as_leader(apart, one, EPOCH, NOW_MS).base_offset for one in again]
+        assert [one.base_offset for one in run] == offsets
+    assert together.log_end_offset == apart.log_end_offset
+    assert together.max_timestamp() == apart.max_timestamp()
+    assert files_of(together) == files_of(apart)
+
+
+def test_a_run_that_would_overfill_the_index_takes_the_long_way(tmp_path: Path) -> None:
+    """Each of its batches may need an entry, and one place is Kafka's for the end."""
+    log = log_at_work(tmp_path / "log", index_interval_bytes=10, segment_index_bytes=100)
+    assert append_run(log, read_run(log, [batch(1) for _ in range(3)]), EPOCH)
+    run = read_run(log, [batch(1) for _ in range(9)])
+    assert not append_run(log, run, EPOCH)
+    assert log.log_end_offset == 4
+
+
+@pytest.mark.parametrize("after_bytes", [0, 50, 250])
+def test_a_run_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, after_bytes: int) -> None:
+    log, records = log_at_work(tmp_path / "log"), [batch(1), batch(2), batch(1)]
+    before, size = [but_for_the_epoch(one) for one in records], log.segments[-1].size
+    with failing_writes(after_bytes=after_bytes):
+        assert not append_run(log, read_run(log, records), EPOCH)
+    assert [but_for_the_epoch(one) for one in records] == before
+    assert (log.log_end_offset, log.segments[-1].size) == (1, size)
+    assert Path(log.segments[-1].path(".log")).stat().st_size == size
+    assert append_run(log, read_run(log, records), EPOCH)
+    assert log.log_end_offset == 5
 
 
 @pytest.mark.parametrize(
@@ -122,8 +185,8 @@ def test_the_first_batch_a_full_segment_and_a_new_epoch_take_the_long_way(tmp_pa
 
 def test_a_full_disk_leaves_log_and_batch_as_they_were(tmp_path: Path) -> None:
     log, refused = log_at_work(tmp_path / "log"), batch(2)
-    before = bytes(refused)
-    with failing_writes(), pytest.raises(KafkaStorageError):
-        append_usual(log, refused, EPOCH, NOW_MS)
-    assert (bytes(refused), log.log_end_offset) == (before, 1)
+    before = but_for_the_epoch(refused)
+    with failing_writes():
+        assert append_usual(log, refused, EPOCH, NOW_MS) == NOT_USUAL
+    assert (but_for_the_epoch(refused), log.log_end_offset) == (before, 1)
     assert append_usual(log, refused, EPOCH, NOW_MS) == 1

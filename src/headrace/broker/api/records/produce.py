@@ -16,7 +16,7 @@ from headrace.broker.produce_admission import (
     begins_transaction,
     is_transactional,
 )
-from headrace.broker.produce_shapes import PREFIX_START, ProduceShape
+from headrace.broker.produce_shapes import ProduceShape
 from headrace.errors import (
     InvalidRecord,
     InvalidRequiredAcks,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from headrace.broker.node import Broker
     from headrace.broker.partitions import HostedTopic
     from headrace.protocol.schemas.produce import PartitionProduceResponse
+    from headrace.runtime.metrics import TopicMetrics
     from headrace.storage.log import Log
 
 _CODEC_POSITION = ATTRIBUTES_POSITION + 1
@@ -148,7 +149,10 @@ def _produce(
                 )
             except KafkaError as error:
                 failures[key, index] = error
-                _count_failure(broker, topic, records)
+                if topic is None:
+                    broker.metrics.failed_produce_requests += 1
+                else:
+                    count_failure(topic.metrics, records)
         done.append((key, appended))
     if request.acks == 0:
         _pass_silently(connection, failures)
@@ -206,16 +210,19 @@ def produce_again(
     correlation_id: int,
 ) -> bool:
     """Serve a request of a known shape; false, with nothing done, if it needs the long way."""
-    prefix_size = connection.produce_prefix_size
-    if not prefix_size:
+    last = connection.produce_shape
+    if last is None:
         return False
-    shape = broker.produce_shapes.known.get((version, bytes(frame[PREFIX_START:prefix_size])))
+    shape = broker.produce_shapes.find(version, frame, last.prefix_size)
     if shape is None:
         return False
-    records = shape.records(frame, prefix_size)
-    if records is None:
+    connection.produce_shape = shape
+    first = shape.find_records(frame, shape.prefix_size, len(frame))
+    if not first:
         return False
+    records = frame[first : len(frame) - shape.tail_size]
     partition = shape.partition
+    assert partition is not None, "a forgotten shape is not found"
     log = partition.log
     assert log is not None, "shapes are forgotten before a log goes"
     now_ms = broker.clock.now_ms()
@@ -236,8 +243,11 @@ def produce_again(
             log.advance_high_watermark(end_offset)
     except KafkaError as error:
         # The batch may bear our marks already, so it cannot go the long way as if it were new.
-        _count_failure(broker, partition.topic, records)
-        _refuse_again(connection, shape, version, correlation_id, error)
+        count_failure(partition.topic.metrics, records)
+        if shape.acks:
+            connection.answer(refusal_of(shape, correlation_id, error))
+        else:
+            connection.close()
         return True
     if partition.waiters:
         broker.wake_ups.changed(partition)
@@ -252,21 +262,11 @@ def produce_again(
     return True
 
 
-def _refuse_again(
-    connection: "Connection",
-    shape: ProduceShape,
-    version: int,
-    correlation_id: int,
-    error: KafkaError,
-) -> None:
-    index = shape.partition.index
-    request = ProduceView(None, shape.acks, 0, [(shape.key, [(index, None)])])
-    failures: Failures = {(shape.key, index): error}
-    if shape.acks:
-        done: Done = [(shape.key, [])]
-        connection.answer(_with_failures(request, version, correlation_id, done, failures))
-    else:
-        connection.close()
+def refusal_of(shape: ProduceShape, correlation_id: int, error: KafkaError) -> bytes:
+    """The answer to a request of a known shape that failed."""
+    request = ProduceView(None, shape.acks, 0, [(shape.key, [(shape.index, None)])])
+    failures: Failures = {(shape.key, shape.index): error}
+    return _with_failures(request, shape.version, correlation_id, [(shape.key, [])], failures)
 
 
 def _learn(
@@ -282,7 +282,7 @@ def _learn(
     hosted = (
         broker.partitions.by_id if version >= TOPIC_IDS_FROM else broker.partitions.by_wire_name
     )
-    connection.produce_prefix_size = broker.produce_shapes.learn(
+    connection.produce_shape = broker.produce_shapes.learn(
         frame, version, request, hosted[key].find(index)
     )
 
@@ -316,14 +316,9 @@ def _append(
     return Appended(index, info.base_offset, info.log_append_time, info.log_start_offset)
 
 
-def _count_failure(
-    broker: "Broker", topic: "HostedTopic | None", records: memoryview | None
-) -> None:
-    if topic is None:
-        broker.metrics.failed_produce_requests += 1
-    else:
-        topic.metrics.failed_produce_requests += 1
-        topic.metrics.bytes_rejected += len(records or b"")
+def count_failure(metrics: "TopicMetrics", records: memoryview | None) -> None:
+    metrics.failed_produce_requests += 1
+    metrics.bytes_rejected += len(records or b"")
 
 
 def _is_zstd(records: memoryview) -> bool:

@@ -1,0 +1,60 @@
+"""Which clients have sent something: one epoll of our own, behind one file of the event loop.
+
+A reader of the loop costs a handle, a context and a callback whenever its socket is ready. Here
+the loop sees one descriptor, and one callback serves all sockets that are ready. It is known when
+such a round begins and when it ends, so work can be gathered over it (`produce_rounds.py`).
+"""
+
+import select
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import asyncio
+
+_SOCKETS_PER_ROUND = 256  # Others on the loop, timers above all, get their turn in between.
+_READABLE = select.EPOLLIN
+
+
+class Round(Protocol):
+    """Work that is begun while sockets are read and finished when all have been."""
+
+    def begin(self) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class ReadySockets:
+    """Calls the reader of each socket that has bytes to read, or an end or an error to tell."""
+
+    def __init__(self, loop: "asyncio.AbstractEventLoop", round_: Round) -> None:
+        self._loop = loop
+        self._round = round_
+        self._epoll = select.epoll()
+        self._readers: dict[int, Callable[[], None]] = {}
+        loop.add_reader(self._epoll.fileno(), self._serve)
+
+    def add(self, fd: int, on_readable: Callable[[], None]) -> None:
+        self._readers[fd] = on_readable
+        self._epoll.register(fd, _READABLE)
+
+    def remove(self, fd: int) -> None:
+        """Before the descriptor is closed: its number may belong to another client soon."""
+        del self._readers[fd]
+        self._epoll.unregister(fd)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._epoll.fileno())
+        self._epoll.close()
+
+    def _serve(self) -> None:
+        reader_of = self._readers.get
+        self._round.begin()
+        try:
+            for fd, _events in self._epoll.poll(0, _SOCKETS_PER_ROUND):
+                on_readable = reader_of(fd)
+                # One that was served before may have had this one closed.
+                if on_readable is not None:
+                    on_readable()
+        finally:
+            self._round.end()

@@ -1,0 +1,386 @@
+"""What is gathered in a round is written once per partition and answered in the order it came."""
+
+import errno
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from headrace.broker.connection import Connection, FrameBuffers
+from headrace.broker.delayed import WakeUps
+from headrace.broker.partitions import Partitions
+from headrace.broker.produce_rounds import ProduceRound
+from headrace.broker.produce_shapes import ProduceShapes
+from headrace.metadata.image import PartitionImage, TopicImage
+from headrace.protocol.codec import decode, encode
+from headrace.protocol.hot_produce import read_produce
+from headrace.protocol.schemas.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from headrace.runtime import files
+from headrace.runtime.metrics import Metrics
+from headrace.testing.clock import SimulatedClock
+from tests.faults import failing_writes
+from tests.logs import NOW, TOPIC_ID, batch_of, new_log, values_of
+
+NODE, VERSION = 1, 9
+STORAGE_ERROR, UNKNOWN_SERVER_ERROR = 56, -1
+
+
+class Client:
+    """Stands in for a connection: the answers that it was given, as a client would read them."""
+
+    def __init__(self) -> None:
+        self.produce_shape: Any = None
+        self.gathered = 0
+        self.stashed_ns = 0
+        self.was_closed = False
+        self.answers: list[tuple[int, PartitionProduceResponse]] = []
+        self.silently = 0
+
+    def deliver(self, answer: bytes | None) -> None:
+        self.gathered -= 1
+        if answer is None:
+            self.silently += 1
+            return
+        size, correlation_id = struct.unpack_from(">ii", answer)
+        assert size == len(answer) - 4
+        response = decode(ProduceResponse, VERSION, memoryview(answer)[9:])
+        self.answers.append((correlation_id, response.responses[0].partition_responses[0]))
+
+    def close(self) -> None:
+        self.was_closed = True
+
+    @property
+    def offsets(self) -> list[tuple[int, int]]:
+        """Correlation id and base offset of every answer."""
+        return [(number, answer.base_offset) for number, answer in self.answers]
+
+
+class Noted:
+    def __init__(self) -> None:
+        self.changes: list[object] = []
+
+    def changed(self, thing: object) -> None:
+        self.changes.append(thing)
+
+
+class Node:
+    """A round over one topic with real logs."""
+
+    def __init__(self, root: Path) -> None:
+        image = PartitionImage(replicas=(NODE,), isr=(NODE,), leader=NODE, leader_epoch=0)
+        self.metrics = Metrics()
+        topic = TopicImage("orders", TOPIC_ID, (image, image, image))
+        hosted = Partitions().host(topic, NODE, self.metrics.topic("orders"))
+        self.partitions = [hosted.find(index) for index in range(3)]
+        for partition in self.partitions:
+            directory = root / str(partition.index)
+            directory.mkdir()
+            partition.log = new_log(directory)
+            partition.append(batch_of(b"first"), NOW)
+        self.buffers = FrameBuffers(1 << 20)
+        self.shapes = ProduceShapes()
+        self.wake_ups = Noted()
+        self.round = ProduceRound(
+            self.buffers,
+            self.shapes,
+            cast(WakeUps, self.wake_ups),
+            self.metrics,
+            SimulatedClock(NOW),
+        )
+        self.numbers = iter(range(1, 10_000))
+
+    def take(
+        self, client: Client, value: bytes, partition: int = 0, *, acks: int = 1, **fields: Any
+    ) -> bool:
+        """Bring a request as a client does that has sent such a one before."""
+        frame = frame_of(batch_of(value, **fields), partition, acks, next(self.numbers))
+        shape = self.shapes.learn(
+            memoryview(frame),
+            VERSION,
+            read_produce(memoryview(frame), 10 + 1, VERSION),
+            self.partitions[partition],
+        )
+        assert shape is not None
+        client.produce_shape = shape
+        start = self.buffers.start
+        self.buffers.vacant[: len(frame)] = frame
+        taken = self.round.take(
+            cast(Connection, client), shape, self.buffers.scratch, start, start + len(frame)
+        )
+        if client.gathered:
+            self.buffers.keep(start + len(frame))
+        return taken
+
+    def values(self, partition: int = 0) -> list[bytes | None]:
+        log = self.partitions[partition].log
+        assert log is not None
+        return values_of(log)[1:]
+
+
+def frame_of(records: memoryview, partition: int, acks: int, number: int) -> bytearray:
+    data = PartitionProduceData(index=partition, records=bytes(records))
+    topic = TopicProduceData("orders", partition_data=[data])
+    request = ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic])
+    header = struct.pack(">hhih", 0, VERSION, number, -1) + b"\0"
+    return bytearray(header + encode(request, VERSION))
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the writes that reached the disk."""
+    sizes: list[int] = []
+    real = files.pwrite
+
+    def pwrite(fd: int, data: Any, position: int) -> int:
+        sizes.append(len(data))
+        return real(fd, data, position)
+
+    monkeypatch.setattr(files, "pwrite", pwrite)
+    return sizes
+
+
+def test_a_round_writes_once_per_partition(node: Node, writes: list[int]) -> None:
+    clients = [Client() for _ in range(30)]
+    node.round.begin()
+    for number, client in enumerate(clients):
+        assert node.take(client, b"%d" % number, partition=number % 3)
+    assert writes == []
+    assert [client.answers for client in clients] == [[]] * 30
+    node.round.end()
+    assert len(writes) == 3
+    assert node.values(1) == [b"%d" % number for number in range(1, 30, 3)]
+    assert [client.offsets for client in clients] == [
+        [(number + 1, number // 3 + 1)] for number in range(30)
+    ]
+
+
+def test_a_clients_answers_leave_in_its_order_across_partitions(node: Node) -> None:
+    other, client = Client(), Client()
+    node.round.begin()
+    node.take(other, b"of another", partition=2)
+    for partition in (0, 1, 2, 0):
+        node.take(client, b"mine", partition=partition)
+    node.round.end()
+    assert client.offsets == [(2, 1), (3, 1), (4, 2), (5, 2)]
+    assert client.gathered == other.gathered == 0
+
+
+def test_nobody_sees_a_record_before_it_is_written(node: Node) -> None:
+    log = node.partitions[0].log
+    assert log is not None
+    node.round.begin()
+    node.take(Client(), b"v")
+    assert (log.log_end_offset, log.high_watermark) == (1, 1)
+    node.round.end()
+    assert (log.log_end_offset, log.high_watermark) == (2, 2)
+
+
+def test_outside_a_round_a_request_is_settled_at_once(node: Node) -> None:
+    client = Client()
+    assert node.take(client, b"v")
+    assert client.offsets == [(1, 1)]
+
+
+def test_those_who_wait_for_records_are_woken_once(node: Node) -> None:
+    waiting = node.partitions[0]
+    waiting.waiters[cast(Any, object())] = None
+    node.round.begin()
+    for partition in (0, 1, 0):
+        node.take(Client(), b"v", partition=partition)
+    node.round.end()
+    assert node.wake_ups.changes == [waiting]
+
+
+def test_the_scratch_buffer_never_runs_out(node: Node) -> None:
+    """What was gathered is settled before the next connection finds too little room."""
+    clients = [Client() for _ in range(200)]
+    node.round.begin()
+    for number, client in enumerate(clients):
+        assert node.take(client, (b"%d" % number).ljust(4_000, b"."))
+        assert len(node.buffers.vacant) >= 64 * 1024
+    assert clients[0].offsets
+    assert not clients[-1].offsets
+    node.round.end()
+    assert [value[:4].strip(b".") for value in node.values() if value is not None] == [
+        b"%d" % number for number in range(200)
+    ]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}, id="idempotent"),
+        pytest.param({"timestamps": NOW + 10**9}, id="from the future"),
+    ],
+)
+def test_what_is_not_plain_is_left_to_the_long_way(node: Node, fields: dict[str, Any]) -> None:
+    client = Client()
+    node.round.begin()
+    assert not node.take(client, b"v", **fields)
+    assert client.gathered == 0
+
+
+def test_a_large_batch_is_not_worth_copying(node: Node) -> None:
+    assert not node.take(Client(), b"v" * 10_000)
+
+
+def test_a_request_of_another_shape_is_recognised_or_left(node: Node) -> None:
+    """A client that writes to several partitions by turns is known by each of its shapes."""
+    client = Client()
+    node.take(client, b"zero", partition=0)
+    first = client.produce_shape
+    node.take(client, b"one", partition=1)
+    frame = frame_of(batch_of(b"again"), 1, 1, 77)
+    taken = node.round.take(cast(Connection, client), first, frame, 0, len(frame))
+    assert taken
+    assert client.produce_shape.partition is node.partitions[1]
+    unknown = frame_of(batch_of(b"never seen"), 2, 1, 78)
+    assert not node.round.take(cast(Connection, client), first, unknown, 0, len(unknown))
+
+
+@pytest.mark.parametrize("size", range(0, 110, 7))
+def test_a_frame_that_is_cut_off_is_left(node: Node, size: int) -> None:
+    client = Client()
+    node.take(client, b"v")
+    frame = frame_of(batch_of(b"v"), 0, 1, 5)[:size]
+    assert not node.round.take(cast(Connection, client), client.produce_shape, frame, 0, len(frame))
+
+
+def test_what_was_gathered_is_settled_before_shapes_are_forgotten(node: Node) -> None:
+    client = Client()
+    node.round.begin()
+    node.take(client, b"before the change")
+    node.round.forget()
+    assert client.offsets == [(1, 1)]
+    frame = frame_of(batch_of(b"after"), 0, 1, 5)
+    assert not node.round.take(cast(Connection, client), client.produce_shape, frame, 0, len(frame))
+
+
+def test_without_acknowledgement_nothing_is_answered(node: Node) -> None:
+    client = Client()
+    node.round.begin()
+    node.take(client, b"quiet", acks=0)
+    node.take(client, b"loud")
+    node.round.end()
+    assert (client.silently, client.offsets) == (1, [(2, 2)])
+    assert node.values() == [b"quiet", b"loud"]
+
+
+def gathered(node: Node, *clients: Client, acks: int = 1) -> None:
+    node.round.begin()
+    for number, client in enumerate(clients):
+        node.take(client, b"%d" % number, acks=acks)
+
+
+def test_a_disk_with_room_for_some_takes_some(node: Node) -> None:
+    """LOG-19: who gets an answer without error has its record stored, and nobody else."""
+    clients = [Client() for _ in range(4)]
+    gathered(node, *clients)
+    size = len(batch_of(b"0"))
+    with failing_writes(after_bytes=0):
+        node.round.end()
+    assert [client.answers[0][1].error_code for client in clients] == [STORAGE_ERROR] * 4
+    assert node.values() == []
+    gathered(node, *clients)
+    with disk_with_room(2 * size):
+        node.round.end()
+    codes = [client.answers[1][1].error_code for client in clients]
+    assert codes == [0, 0, STORAGE_ERROR, STORAGE_ERROR]
+    assert node.values() == [b"0", b"1"]
+    assert node.metrics.topic("orders").failed_produce_requests == 6
+
+
+@contextmanager
+def disk_with_room(room_bytes: int) -> Iterator[None]:
+    """A disk that refuses what does not fit as a whole."""
+    real, left = files.pwrite, room_bytes
+
+    def pwrite(fd: int, data: Any, position: int) -> int:
+        nonlocal left
+        if len(data) > left:
+            raise OSError(errno.ENOSPC, "the disk says no")
+        left -= len(data)
+        return real(fd, data, position)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "pwrite", pwrite)
+        yield
+
+
+def test_a_refused_request_without_acknowledgement_closes_its_connection(node: Node) -> None:
+    client = Client()
+    gathered(node, client, acks=0)
+    with failing_writes():
+        node.round.end()
+    assert client.was_closed
+
+
+def test_a_log_that_went_offline_meanwhile_refuses(node: Node) -> None:
+    client = Client()
+    gathered(node, client)
+    node.partitions[0].log = None
+    node.round.end()
+    assert [answer.error_code for _, answer in client.answers] == [STORAGE_ERROR]
+
+
+def test_our_own_fault_is_told_and_takes_nobody_along(
+    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    unlucky, lucky = Client(), Client()
+    node.round.begin()
+    node.take(unlucky, b"v", partition=0)
+    node.take(lucky, b"v", partition=1)
+    log = node.partitions[0].log
+    assert log is not None
+    monkeypatch.setattr(type(log.segments[-1]), "note_run", broken_once())
+    node.round.end()
+    assert [answer.error_code for _, answer in unlucky.answers] == [UNKNOWN_SERVER_ERROR]
+    assert lucky.offsets == [(2, 1)]
+    assert "orders-0" in caplog.text
+
+
+def broken_once() -> Callable[..., None]:
+    calls = iter((True, False))
+
+    def note_run(*_: object) -> None:
+        if next(calls):
+            raise ZeroDivisionError
+
+    return note_run
+
+
+def test_a_full_segment_is_rolled_in_the_middle_of_a_run(node: Node) -> None:
+    clients = [Client() for _ in range(20)]
+    log = node.partitions[0].log
+    assert log is not None
+    config = {name: getattr(log.config, name) for name in log.config.__struct_fields__}
+    log.reconfigure(type(log.config)(**{**config, "segment_bytes": 600}))
+    gathered(node, *clients)
+    node.round.end()
+    assert [client.offsets for client in clients] == [[(n + 1, n + 1)] for n in range(20)]
+    assert len(log.segments) > 1
+
+
+def test_requests_are_counted(node: Node) -> None:
+    gathered(node, *(Client() for _ in range(5)))
+    node.round.end()
+    topic = node.metrics.topic("orders")
+    assert (topic.produce_requests, topic.messages_in) == (5, 5)
+    assert topic.bytes_in == 5 * len(batch_of(b"0"))
+    api = node.metrics.requests.api(0)
+    assert api.versions == {VERSION: 5}
+    assert api.at_once.count == 5
