@@ -46,5 +46,5 @@ def with_advice(error: HeadraceError) -> str:
     text = str(error) or type(error).__name__
     for kind, advice in _ADVICE:
         if isinstance(error, kind):
-            return f"{text}; {advice}"
+            return f"{text.removesuffix('.')}; {advice}"
     return text

@@ -189,27 +189,52 @@ def _run(plan: Plan) -> tuple[Result | None, Result | None]:
     from headrace.cli.load import Load
 
     progress = ProgressLine()
+
+    def watch(produced: Progress, consumed: Progress, seconds: float) -> None:
+        progress.show(progress_text(plan, produced, consumed, seconds, progress.width))
+
     try:
-        return Load(plan, lambda *now: progress.show(progress_text(plan, *now))).run()
+        return Load(plan, watch).run()
     finally:
         progress.clear()
 
 
-def progress_text(plan: Plan, produced: Progress, consumed: Progress, seconds: float) -> str:
-    """The live line: how much, and how fast so far."""
-    parts = [f"{seconds:5.1f} s"]
-    for word, count, progress in (
-        ("produced", plan.producers, produced),
-        ("consumed", plan.consumers, consumed),
-    ):
-        if count:
-            share = f" of {plan.records:,}" if plan.records is not None and plan.producers else ""
-            speed = progress.records / max(seconds, 1e-9)
-            mb_per_s = progress.size_bytes / max(seconds, 1e-9) / 1e6
-            parts.append(
-                f"{word} {progress.records:,}{share}, {speed:,.0f}/s, {mb_per_s:,.1f} MB/s"
-            )
-    return " | ".join(parts)
+def progress_text(
+    plan: Plan, produced: Progress, consumed: Progress, seconds: float, width: int = 1000
+) -> str:
+    """The live line: how much, and how fast so far, in as many words as there is room for."""
+    sides = [
+        (word, progress)
+        for word, count, progress in (
+            ("produced", plan.producers, produced),
+            ("consumed", plan.consumers, consumed),
+        )
+        if count
+    ]
+    total = plan.records if plan.producers else None
+    for side_text in (_side, _short_side):
+        text = " | ".join(
+            [f"{seconds:5.1f} s", *(side_text(*one, total, seconds) for one in sides)]
+        )
+        if len(text) <= width:
+            break
+    return text
+
+
+def _side(word: str, progress: Progress, total: int | None, seconds: float) -> str:
+    share = "" if total is None else f" of {total:,}"
+    speed, mb_per_s = _speeds(progress, seconds)
+    return f"{word} {progress.records:,}{share}, {speed:,.0f}/s, {mb_per_s:,.1f} MB/s"
+
+
+def _short_side(word: str, progress: Progress, total: int | None, seconds: float) -> str:
+    share = "" if not total else f" ({progress.records / total:.0%})"
+    return f"{word} {progress.records:,}{share} {_speeds(progress, seconds)[0]:,.0f}/s"
+
+
+def _speeds(progress: Progress, seconds: float) -> tuple[float, float]:
+    passed = max(seconds, 1e-9)
+    return progress.records / passed, progress.size_bytes / passed / 1e6
 
 
 def _print(plan: Plan, produced: Result | None, consumed: Result | None) -> None:
@@ -217,10 +242,8 @@ def _print(plan: Plan, produced: Result | None, consumed: Result | None) -> None
     present = {word: _figures(result) for word, result in sides.items() if result is not None}
     names = ("records", "seconds", "records/s", "MB/s", "p50 ms", "p95 ms", "p99 ms", "p99.9 ms")
     print_table(("", *present), list(zip((*names, "max ms"), *present.values(), strict=True)))
-    print_line(
-        "latency: produced, from the hand-over to the acknowledgement; consumed, from the"
-        " record's making to its arrival"
-    )
+    print_line("\nLatency produced: from the hand-over to the acknowledgement;")
+    print_line("consumed: from the record's making to its arrival.")
     if plan.rate is not None and produced is not None and produced.records_per_s < 0.95 * plan.rate:
         warn(f"{plan.rate:,.0f} records/s were asked for; the cluster or this machine was slower")
 

@@ -35,6 +35,7 @@ def command() -> None:
 @click.argument("name")
 @click.option("--all", "show_all", is_flag=True, help="Show settings that have their default too.")
 @click.option("--filter", "pattern", metavar="PATTERN", help="Only names such as 'log.*'.")
+@click.option("--synonyms", is_flag=True, help="Show every place that a value may come from.")
 @click.option("--documentation", is_flag=True, help="Say what each setting means.")
 @cluster_options
 @json_option
@@ -43,6 +44,7 @@ def describe(
     name: str,
     show_all: bool,
     pattern: str | None,
+    synonyms: bool,
     documentation: bool,
     as_json: bool,
     **cluster: Any,
@@ -61,7 +63,7 @@ def describe(
     if as_json:
         print_json(shown)
         return
-    _print_entries(shown)
+    _print_entries(shown, synonyms=synonyms)
     if documentation:
         for entry in shown:
             print_line(f"{entry.name}: {entry.documentation or '-'}")
@@ -141,16 +143,16 @@ def selected(
     return [entry for entry in entries if show_all or not entry.is_default]
 
 
-def _print_entries(entries: Sequence[ConfigEntry]) -> None:
+def _print_entries(entries: Sequence[ConfigEntry], *, synonyms: bool) -> None:
     print_table(
-        ("name", "value", "source", "read only", "synonyms"),
+        ("name", "value", "source", "read only", *(["synonyms"] if synonyms else [])),
         [
             (
                 entry.name,
                 "(hidden)" if entry.is_sensitive else entry.value,
                 entry.source,
                 "yes" if entry.is_read_only else "no",
-                synonyms_text(entry),
+                *([synonyms_text(entry)] if synonyms else []),
             )
             for entry in entries
         ],

@@ -20,11 +20,11 @@ from headrace.cli.options import (
     property_option,
 )
 from headrace.cli.output import warn
-from headrace.cli.progress import ProgressLine, rate_text
+from headrace.cli.partition_choice import check_partitions
+from headrace.cli.progress import OutageNotice, ProgressLine, rate_text
 from headrace.cli.record_text import Formatter, formatter, record_json
 from headrace.client.cluster import check_reachable
 from headrace.client.reader import BATCH_RECORDS_MAX, RecordReader, Start
-from headrace.errors import HeadraceError
 
 Writer = Callable[[Sequence[Message]], bytes]
 
@@ -137,6 +137,7 @@ def copy(reader: RecordReader, writer: Writer, limits: Limits) -> int:
     """Write records until a limit is met; 1 when fewer came than were asked for."""
     out = sys.stdout.buffer
     progress = _progress()
+    outage = OutageNotice()
     started = last = time.monotonic()
     written = 0
     while limits.count is None or written < limits.count:
@@ -151,6 +152,7 @@ def copy(reader: RecordReader, writer: Writer, limits: Limits) -> int:
                 out.flush()
         elif limits.are_met(is_at_end=reader.is_at_end, silent_s=now - last):
             break
+        outage.look(reader.outage, "waiting for one", progress.clear)
         if progress.is_due():
             progress.show(rate_text(written, now - started))
     progress.clear()
@@ -193,10 +195,7 @@ def _start(*, from_beginning: bool, start: Start | None, from_time: int | None) 
 
 def _wanted(reader: RecordReader, partitions: Sequence[int]) -> list[int]:
     present = reader.partitions()
-    if missing := sorted(set(partitions) - set(present)):
-        raise HeadraceError(
-            f"{reader.topic} has no partition {missing[0]}; it has 0 to {present[-1]}"
-        )
+    check_partitions(reader.topic, partitions, present)
     return sorted(set(partitions)) or present
 
 

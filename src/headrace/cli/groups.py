@@ -1,6 +1,7 @@
 """`headrace groups`: who reads what, how far behind, in records and in seconds; resets."""
 
 import fnmatch
+import re
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -20,7 +21,7 @@ from headrace.cli.output import print_json, print_line, print_table, report
 from headrace.client.admin import Admin
 from headrace.client.groups import GroupDescription, Offsets, PartitionLag
 from headrace.client.partitions import EARLIEST, LATEST
-from headrace.errors import GroupIdNotFound, HeadraceError
+from headrace.errors import HeadraceError
 
 STATES = (
     "Empty",
@@ -31,6 +32,8 @@ STATES = (
     "Reconciling",
     "NotReady",
 )
+_UUID_END = re.compile(r"(-[0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+
 TYPES = ("classic", "consumer", "share", "streams")
 
 
@@ -168,7 +171,12 @@ def _owned(assignment: dict[str, list[int]]) -> str:
 
 def _owner(group: GroupDescription, row: PartitionLag) -> str | None:
     member = group.owner_of(row.topic, row.partition)
-    return None if member is None else member.member_id
+    return None if member is None else short_member(member.member_id)
+
+
+def short_member(member_id: str) -> str:
+    """The client's name and the start of its UUID: enough to tell members of a group apart."""
+    return _UUID_END.sub(r"\1", member_id)
 
 
 @command.command("reset")
@@ -236,7 +244,7 @@ def plan(client: Admin, group: str, topics: Sequence[str], kind: str, value: Any
     committed = {key: one[0] for key, one in client.groups.committed(group).items()}
     chosen = _chosen(client, topics) if topics else sorted(committed)
     if not chosen:
-        raise GroupIdNotFound(
+        raise HeadraceError(
             f"group {group!r} has committed nothing; name what to reset with --topic"
         )
     wanted: Offsets = {}

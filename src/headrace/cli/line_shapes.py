@@ -24,6 +24,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     partition: int = -1
     null_marker: bytes | None = None
     from_json: bool = False
+    repartition: bool = False
+    """Whether the partition that a JSON line names is left to the key."""
 
     @property
     def is_bare(self) -> bool:
@@ -62,8 +64,14 @@ def record_of(line: bytes, shape: Shape) -> OutgoingRecord:
         key=found.key if shape.key is None else shape.key,
         headers=found.headers + shape.headers,
         timestamp_ms=shape.timestamp_ms or found.timestamp_ms,
-        partition=found.partition if shape.partition < 0 else shape.partition,
+        partition=_partition(found.partition, shape),
     )
+
+
+def _partition(found: int, shape: Shape) -> int:
+    if shape.partition >= 0 or shape.repartition:
+        return shape.partition
+    return found
 
 
 def pair_of(line: bytes, shape: Shape) -> Pair:

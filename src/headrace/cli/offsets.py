@@ -24,7 +24,8 @@ class PartitionRange(msgspec.Struct, frozen=True, kw_only=True):
     partition: int
     earliest: int
     latest: int
-    records: int
+    offsets: int
+    """How many lie between; compaction and the ends of transactions leave fewer records."""
 
 
 @click.command("offsets", short_help="Show where each partition starts and ends.")
@@ -44,7 +45,10 @@ def command(
     as_json: bool,
     **cluster: Any,
 ) -> None:
-    """Show the first offset of each partition and the one after its last.
+    """Show the first offset of each partition, the one after its last, and their distance.
+
+    The distance is the number of records where nothing was compacted and no transaction ended;
+    else there are fewer.
 
     \b
     headrace offsets orders
@@ -62,7 +66,7 @@ def command(
 
 
 def ranges(client: Admin, topic: str, partitions: list[int] | None) -> list[PartitionRange]:
-    """Start, end and their distance; compaction and markers make fewer records than that."""
+    """Start, end and their distance."""
     earliest = client.partitions.offsets(topic, EARLIEST, partitions)
     latest = client.partitions.offsets(topic, LATEST, partitions)
     return [
@@ -70,7 +74,7 @@ def ranges(client: Admin, topic: str, partitions: list[int] | None) -> list[Part
             partition=first.partition,
             earliest=first.offset,
             latest=end.offset,
-            records=end.offset - first.offset,
+            offsets=end.offset - first.offset,
         )
         for first, end in zip(earliest, latest, strict=True)
     ]
@@ -81,8 +85,8 @@ def _print_ranges(found: list[PartitionRange], *, as_json: bool) -> None:
         print_json(found)
         return
     print_table(
-        ("partition", "earliest", "latest", "records"),
-        [(one.partition, one.earliest, one.latest, one.records) for one in found],
+        ("partition", "earliest", "latest", "offsets"),
+        [(one.partition, one.earliest, one.latest, one.offsets) for one in found],
     )
 
 

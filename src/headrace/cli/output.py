@@ -1,14 +1,21 @@
 """What commands print: tables for people through rich, JSON for programs through msgspec."""
 
 import datetime as dt
+import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from headrace.client.descriptions import Outcome
 
 Cell = str | int | float | None
+
+_GAP = 3
+"""The blanks between two columns."""
+_NUMBER = re.compile(r"-|-?[\d,]+(\.\d+)?")
+_FOLDED_MIN = 12
+"""Texts are not folded to less than this; a column of single letters is no text."""
 
 
 def print_json(document: Any) -> None:
@@ -20,24 +27,55 @@ def print_json(document: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """A table as wide as its content; numbers are on the right, where they compare well."""
+    """A table as wide as its content; numbers are on the right, where they compare well.
+
+    On a terminal that is too narrow texts fold; where even that would leave them no room, each
+    row becomes a block of lines.
+    """
     from rich import box
     from rich.table import Table
 
     content = [list(row) for row in rows]
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        pad_edge=False,
-    )
-    for index, column in enumerate(columns):
-        is_number = bool(content) and all(
-            isinstance(row[index], int | float | None) for row in content
-        )
-        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    numeric = [
+        bool(content) and all(_is_number(row[index]) for row in content)
+        for index in range(len(columns))
+    ]
+    console = _console()
+    if narrowest(columns, content, numeric) > console.width:
+        for line in blocks(columns, content):
+            print_line(line)
+        return
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column, is_number in zip(columns, numeric, strict=True):
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=is_number)
     for row in content:
         table.add_row(*map(cell_text, row))
-    _console().print(table)
+    console.print(table)
+
+
+def narrowest(
+    columns: Sequence[str], rows: Sequence[Sequence[Cell]], numeric: Sequence[bool]
+) -> int:
+    """The width that a table needs when its texts fold, and its numbers do not."""
+    width = _GAP * (len(columns) - 1)
+    for index, (column, is_number) in enumerate(zip(columns, numeric, strict=True)):
+        texts = [column, *(cell_text(row[index]) for row in rows)]
+        longest = max(len(line) for text in texts for line in text.split("\n"))
+        width += longest if is_number else min(longest, max(len(column), _FOLDED_MIN))
+    return width
+
+
+def blocks(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
+    """Each row as lines of a name and a value, with an empty line between rows."""
+    width = max(map(len, columns), default=0)
+    for index, row in enumerate(rows):
+        if index:
+            yield ""
+        for column, value in zip(columns, row, strict=True):
+            lines = plain_text(value).split("\n")
+            yield f"{column:<{width}}  {lines[0]}".rstrip()
+            yield from (f"{'':<{width}}  {line}" for line in lines[1:])
 
 
 def print_line(text: str) -> None:
@@ -77,11 +115,16 @@ def cell_text(value: Cell) -> str:
     """How a value stands in a table; rich's own markup in it is text and stays so."""
     from rich.markup import escape
 
+    return escape(plain_text(value))
+
+
+def plain_text(value: Cell) -> str:
+    """A value as text."""
     if value is None:
         return "-"
     if isinstance(value, float):
         return f"{value:,.1f}"
-    return escape(str(value))
+    return str(value)
 
 
 def size_text(size_bytes: int) -> str:
@@ -103,6 +146,10 @@ def time_text(timestamp_ms: int) -> str:
     except (OverflowError, ValueError, OSError):
         return str(timestamp_ms)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _is_number(value: Cell) -> bool:
+    return not isinstance(value, str) or _NUMBER.fullmatch(value) is not None
 
 
 def _console() -> Any:

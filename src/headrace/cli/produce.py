@@ -22,16 +22,21 @@ from headrace.cli.options import (
     property_option,
 )
 from headrace.cli.output import print_json, warn
-from headrace.cli.progress import ProgressLine, rate_text
+from headrace.cli.partition_choice import check_partitions
+from headrace.cli.progress import OutageNotice, ProgressLine, rate_text
 from headrace.cli.record_text import unescape
 from headrace.client.bulk import RecordProducer
 from headrace.client.cluster import check_reachable
 from headrace.errors import HeadraceError
 
+INTERRUPTED = 130
+"""What a shell makes of a program that Ctrl-C has ended."""
+
 _STDIN = 0
+_INTERRUPTED_FLUSH_S = 5.0
 
 
-class Produced(msgspec.Struct, frozen=True):
+class Produced(msgspec.Struct, frozen=True, kw_only=True):
     """The summary for programs."""
 
     topic: str
@@ -39,6 +44,8 @@ class Produced(msgspec.Struct, frozen=True):
     failed: int
     seconds: float
     errors: dict[str, int]
+    stopped_at_line: int | None = None
+    is_interrupted: bool = False
 
 
 @click.command("produce", short_help="Write lines from standard input as records.")
@@ -62,7 +69,15 @@ class Produced(msgspec.Struct, frozen=True):
 @click.option("--partition", "-p", type=click.IntRange(min=0), help="Write to this partition.")
 @click.option("--null-marker", "-Z", metavar="TEXT", help="A key or value of this text is null.")
 @click.option(
-    "--from-json", is_flag=True, help="Lines are JSON records, as `headrace consume --json` writes."
+    "--from-json",
+    is_flag=True,
+    help="Lines are JSON records, as `headrace consume --json` writes; each goes to the partition"
+    " that it names.",
+)
+@click.option(
+    "--repartition",
+    is_flag=True,
+    help="With --from-json: let the key choose the partition, not the line.",
 )
 @click.option(
     "--acks",
@@ -99,6 +114,7 @@ def command(
     partition: int | None,
     null_marker: str | None,
     from_json: bool,
+    repartition: bool,
     acks: str,
     compression: str,
     idempotent: bool,
@@ -112,9 +128,13 @@ def command(
     seq 1000000 | headrace produce numbers
     echo 'ada:42' | headrace produce scores --key-separator : --header source=shell
     headrace consume old --from-beginning --exit-at-end --json | headrace produce new --from-json
+
+    Ends with 1 when a record was not delivered, with 130 on Ctrl-C; both say how many went through.
     """
     if key_separator == "":
         raise click.UsageError("--key-separator must not be empty")
+    if repartition and not from_json:
+        raise click.UsageError("--repartition goes with --from-json")
     if key is not None and key_separator is not None:
         raise click.UsageError("--key and --key-separator exclude each other")
     shape = Shape(
@@ -125,6 +145,7 @@ def command(
         partition=-1 if partition is None else partition,
         null_marker=_bytes(null_marker),
         from_json=from_json,
+        repartition=repartition,
     )
     settings = {
         "acks": acks,
@@ -141,45 +162,98 @@ def produce(
 ) -> Produced:
     """Send all of standard input; the result counts what was and what was not delivered."""
     check_reachable(bootstrap, settings)
-    producer = RecordProducer(bootstrap, topic, settings)
+    watch = Watch()
+    producer = RecordProducer(bootstrap, topic, settings, lambda: watch.look(producer))
     producer.require_topic()
-    started = time.monotonic()
+    if shape.partition >= 0:
+        check_partitions(topic, [shape.partition], producer.partitions())
     errors: dict[str, int] = {}
+    stopped_at_line = None
+    is_interrupted = False
+    undelivered = 0
     try:
-        _send_input(producer, shape, started)
-    except HeadraceError as error:
-        errors[f"stopped at line {producer.sent + 1}: {error}"] = 1
-    if undelivered := producer.flush(flush_timeout_s):
-        errors[f"not acknowledged within {flush_timeout_s:g} s"] = undelivered
+        try:
+            _send_input(producer, shape, watch)
+        except HeadraceError as error:
+            stopped_at_line = producer.sent + 1
+            errors[f"stopped at line {stopped_at_line}: {error}"] = 1
+        undelivered = producer.flush(flush_timeout_s)
+    except KeyboardInterrupt:
+        is_interrupted = True
+        undelivered = _flush_once_more(producer)
+    finally:
+        watch.end()
+    if undelivered:
+        reason = "when interrupted" if is_interrupted else f"within {flush_timeout_s:g} s"
+        errors[f"not acknowledged {reason}"] = undelivered
     errors.update(producer.failures)
     return Produced(
         topic=topic,
         records=producer.sent - producer.failed - undelivered,
         failed=sum(errors.values()),
-        seconds=round(time.monotonic() - started, 3),
+        seconds=round(watch.seconds, 3),
         errors=errors,
+        stopped_at_line=stopped_at_line,
+        is_interrupted=is_interrupted,
     )
 
 
-def _send_input(producer: RecordProducer, shape: Shape, started: float) -> None:
-    progress = ProgressLine()
+class Watch:
+    """Tells the person how it goes: a line on a terminal, and outages to whoever reads along."""
+
+    def __init__(self) -> None:
+        self._progress = ProgressLine()
+        self._outage = OutageNotice()
+        self._started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    def look(self, producer: RecordProducer) -> None:
+        """Called often, while sending and while waiting."""
+        self._outage.look(
+            producer.outage, f"{producer.waiting:,} records wait for it", self._progress.clear
+        )
+        if self._progress.is_due():
+            text = rate_text(producer.delivered, self.seconds)
+            waiting = f", {producer.waiting:,} waiting" if producer.outage else ""
+            self._progress.show(text + waiting)
+
+    def end(self) -> None:
+        self._progress.clear()
+
+
+def _send_input(producer: RecordProducer, shape: Shape, watch: Watch) -> None:
+    def idle() -> None:
+        producer.poll()
+        watch.look(producer)
+
+    for lines in read_lines(_STDIN, idle):
+        send_lines(producer, shape, lines)
+        watch.look(producer)
+
+
+def _flush_once_more(producer: RecordProducer) -> int:
+    """What is on its way may still arrive; a second Ctrl-C does not wait for it."""
     try:
-        for lines in read_lines(_STDIN, producer.poll):
-            send_lines(producer, shape, lines)
-            if progress.is_due():
-                done = producer.sent - producer.waiting
-                progress.show(rate_text(done, time.monotonic() - started))
-    finally:
-        progress.clear()
+        return producer.flush(_INTERRUPTED_FLUSH_S)
+    except KeyboardInterrupt:
+        return producer.waiting
 
 
 def _report(produced: Produced, *, as_json: bool) -> int:
     if as_json:
         print_json(produced)
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() and not produced.failed and not produced.is_interrupted:
         sys.stderr.write(f"{rate_text(produced.records, produced.seconds)}\n")
     for message, count in produced.errors.items():
         warn(f"{count:,} not delivered: {message}")
+    if produced.failed or produced.is_interrupted:
+        word = "interrupted: " if produced.is_interrupted else ""
+        warn(f"{word}{produced.records:,} records went through, {produced.failed:,} did not")
+    if produced.is_interrupted:
+        return INTERRUPTED
     return 1 if produced.failed else 0
 
 

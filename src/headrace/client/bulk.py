@@ -7,17 +7,19 @@ records when its queue is full while it takes later ones, and so a retry would b
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from headrace.client.cluster import NoSuchTopic
-from headrace.client.librdkafka import ClientFailure, client_settings, translated
+from headrace.client.librdkafka import PASSING, ClientFailure, client_settings, translated
 from headrace.client.records import OutgoingRecord
 
 IN_FLIGHT_BYTES_MAX = 64 << 20
 QUEUE_MESSAGES_MAX = 2_000_000
+
+_FLUSH_SLICE_S = 0.2
 
 _DEFAULTS: dict[str, Any] = {
     "acks": "all",
@@ -35,13 +37,23 @@ _DEFAULTS: dict[str, Any] = {
 class RecordProducer:
     """Sends lists of records to a topic and counts what was not delivered."""
 
-    def __init__(self, bootstrap: str, topic: str, properties: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        properties: Mapping[str, Any],
+        while_waiting: Callable[[], None] | None = None,
+    ) -> None:
         self.topic = topic
         self.sent = 0
         self.failures: Counter[str] = Counter()
         self._bootstrap = bootstrap
+        self._while_waiting = while_waiting or _nothing
+        self._outage: str | None = None
+        self._delivered_before = 0
+        settings = client_settings(bootstrap, properties, _DEFAULTS)
         try:
-            self._producer = Producer(client_settings(bootstrap, properties, _DEFAULTS))
+            self._producer = Producer({"error_cb": self._on_trouble, **settings})
         except KafkaException as error:
             raise translated(error, bootstrap) from error
 
@@ -100,9 +112,35 @@ class RecordProducer:
         """How many records were not delivered."""
         return sum(self.failures.values())
 
+    @property
+    def delivered(self) -> int:
+        """How many records were acknowledged."""
+        return self.sent - self.failed - self.waiting
+
+    @property
+    def outage(self) -> str | None:
+        """Why no broker takes records now; nothing once one has taken some again."""
+        if self._outage is not None and self.delivered > self._delivered_before:
+            self._outage = None
+        return self._outage
+
+    def partitions(self, timeout_s: float = 10.0) -> list[int]:
+        """The partitions that the topic has."""
+        try:
+            found = self._producer.list_topics(self.topic, timeout=timeout_s)
+        except KafkaException as error:
+            raise translated(error, self._bootstrap) from error
+        return sorted(found.topics[self.topic].partitions)
+
     def flush(self, timeout_s: float) -> int:
         """Wait until everything is acknowledged or failed; the result is what still waits."""
-        return int(self._producer.flush(timeout_s))
+        deadline = time.monotonic() + timeout_s
+        while True:
+            left_s = deadline - time.monotonic()
+            waiting = int(self._producer.flush(max(0.0, min(left_s, _FLUSH_SLICE_S))))
+            if not waiting or left_s <= 0:
+                return waiting
+            self._while_waiting()
 
     def _send_batch(self, messages: list[dict[str, Any]], size_bytes: int, partition: int) -> None:
         self._make_room(len(messages), size_bytes)
@@ -115,7 +153,9 @@ class RecordProducer:
                 self.topic, messages, partition=partition, on_delivery=self._on_failure
             )
             if taken != len(messages):
-                self.failures.update(m["_error"].str() for m in messages if "_error" in m)
+                self.failures.update(
+                    self._failure_text(m["_error"], partition) for m in messages if "_error" in m
+                )
         self._sent(len(messages))
 
     def _send_one(
@@ -134,7 +174,7 @@ class RecordProducer:
                 self.topic, value, key, partition, self._on_failure, None, timestamp_ms, headers
             )
         except KafkaException as error:
-            self.failures[error.args[0].str()] += 1
+            self.failures[self._failure_text(error.args[0], partition)] += 1
 
     def _sent(self, count: int) -> None:
         self.sent += count
@@ -146,10 +186,22 @@ class RecordProducer:
         allowed = max(1, min(IN_FLIGHT_BYTES_MAX // mean_bytes, QUEUE_MESSAGES_MAX) - count)
         while len(self._producer) > allowed:
             self._producer.poll(0.01)
+            self._while_waiting()
 
-    def _on_failure(self, error: KafkaError | None, _: Message) -> None:
+    def _on_failure(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            self.failures[error.str()] += 1
+            self.failures[self._failure_text(error, message.partition())] += 1
+
+    def _on_trouble(self, error: KafkaError) -> None:
+        """librdkafka tries again by itself; who waits may still want to know why."""
+        if error.code() in PASSING and self._outage is None:
+            self._outage = error.str()
+            self._delivered_before = self.delivered
+
+    def _failure_text(self, error: KafkaError, partition: int | None) -> str:
+        if error.code() == KafkaError._UNKNOWN_PARTITION:
+            return f"{self.topic} has no partition {partition}"
+        return error.str()
 
     def _topic_is_missing(self, timeout_s: float) -> bool:
         try:
@@ -161,6 +213,10 @@ class RecordProducer:
         if topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return True
         raise ClientFailure(f"topic {self.topic!r}: {topic.error.str()}")
+
+
+def _nothing() -> None:
+    """What is done while waiting when nobody asked for anything."""
 
 
 def _size_of(parts: Sequence[bytes | None]) -> int:

@@ -8,10 +8,14 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
 from headrace.client.addresses import Address, BrokerUnreachable, connect_any, parse_addresses
 from headrace.client.connection import Connection, ConnectionLost, HungUp, Response
+from headrace.client.descriptions import Outcome
 from headrace.client.security import NotSpoken, Security
 from headrace.errors import (
+    ERROR_NAMES,
     HeadraceError,
     KafkaError,
     LeaderNotAvailable,
@@ -102,6 +106,16 @@ class Cluster:
     def topic_names(self) -> list[str]:
         """All topics that we may see."""
         return sorted(topic.name for topic in self.metadata().topics if topic.name)
+
+    def explain_missing(self, outcome: Outcome) -> Outcome:
+        """An outcome that says which topics there are, where its own is not among them.
+
+        Brokers say no more than that they do not host it.
+        """
+        if outcome.error != ERROR_NAMES[UnknownTopicOrPartition.code]:
+            return outcome
+        near = near_names(outcome.name, self.topic_names())
+        return msgspec.structs.replace(outcome, message=f"does not exist{near}")
 
     def node_ids(self) -> list[int]:
         """All brokers that are up."""

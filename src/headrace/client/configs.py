@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from headrace.client.cluster import ANY_NODE, Cluster, error_name
+from headrace.client.cluster import ANY_NODE, Cluster, NoSuchTopic, error_name
 from headrace.client.descriptions import (
     CONFIG_OPERATIONS,
     CONFIG_SOURCES,
@@ -13,7 +13,7 @@ from headrace.client.descriptions import (
     ConfigSynonym,
     Outcome,
 )
-from headrace.errors import HeadraceError, error_for
+from headrace.errors import HeadraceError, UnknownTopicOrPartition, error_for
 from headrace.protocol.schemas.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -53,6 +53,8 @@ class Configs:
 
         def attempt() -> list[ConfigEntry]:
             result = self._cluster.ask(request, DescribeConfigsResponse, node_id).results[0]
+            if kind == "topic" and result.error_code == UnknownTopicOrPartition.code:
+                raise NoSuchTopic(name, self._cluster.topic_names())
             if result.error_code:
                 raise error_for(
                     result.error_code,
@@ -82,10 +84,12 @@ class Configs:
         node_id = self._node_of(kind, name)
         answer = self._cluster.ask(request, IncrementalAlterConfigsResponse, node_id)
         result = answer.responses[0]
-        return Outcome(
-            name=name,
-            error=error_name(result.error_code) if result.error_code else None,
-            message=result.error_message,
+        return self._cluster.explain_missing(
+            Outcome(
+                name=name,
+                error=error_name(result.error_code) if result.error_code else None,
+                message=result.error_message,
+            )
         )
 
     def _node_of(self, kind: str, name: str) -> int:

@@ -20,7 +20,7 @@ from confluent_kafka import (
 )
 
 from headrace.client.cluster import NoSuchTopic
-from headrace.client.librdkafka import ClientFailure, client_settings, translated
+from headrace.client.librdkafka import PASSING, ClientFailure, client_settings, translated
 
 BATCH_RECORDS_MAX = 10_000
 POLL_S = 0.1
@@ -35,16 +35,6 @@ _DEFAULTS: dict[str, Any] = {
     "allow.auto.create.topics": False,
     "auto.offset.reset": "earliest",  # Only met when retention overtakes the reader.
 }
-
-# librdkafka reconnects by itself; a broker that is away for a moment ends no reading.
-_PASSING = frozenset(
-    {
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._RESOLVE,
-        KafkaError._TIMED_OUT,
-    }
-)
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -68,9 +58,12 @@ class RecordReader:
         self._timeout_s = timeout_s
         self._assigned: frozenset[int] = frozenset()
         self._ended: set[int] = set()
+        self.outage: str | None = None
+        """Why no broker can be read from now; nothing once one has answered again."""
         defaults = {"group.id": f"headrace-reader-{os.getpid()}", **_DEFAULTS}
         try:
-            self._consumer = Consumer(client_settings(bootstrap, properties, defaults))
+            settings = client_settings(bootstrap, properties, defaults)
+            self._consumer = Consumer({"error_cb": self._on_trouble, **settings})
         except KafkaException as error:
             raise translated(error, bootstrap) from error
 
@@ -112,6 +105,7 @@ class RecordReader:
         first = self._consumer.poll(timeout_s)
         if first is None:
             return []
+        self.outage = None
         messages = [first]
         if count_max > 1:
             messages += self._consumer.consume(count_max - 1, 0)
@@ -157,6 +151,11 @@ class RecordReader:
         offset = found.offset if found.offset >= 0 else OFFSET_END
         return TopicPartition(self.topic, partition, offset)
 
+    def _on_trouble(self, error: KafkaError) -> None:
+        """librdkafka tries again by itself; who waits may still want to know why."""
+        if error.code() in PASSING:
+            self.outage = error.str()
+
     def _is_record(self, message: Message) -> bool:
         error = message.error()
         if error is None:
@@ -164,6 +163,7 @@ class RecordReader:
         if error.code() == KafkaError._PARTITION_EOF:
             self._ended.add(message.partition() or 0)
             return False
-        if error.retriable() or error.code() in _PASSING:
+        if error.retriable() or error.code() in PASSING:
+            self._on_trouble(error)
             return False
         raise ClientFailure(f"{self.topic}-{message.partition()}: {error.str()} ({error.name()})")

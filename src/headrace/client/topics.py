@@ -10,7 +10,7 @@ from headrace.client.descriptions import (
     TopicCreated,
     TopicDescription,
 )
-from headrace.errors import HeadraceError, NotController, UnknownTopicOrPartition, error_for
+from headrace.errors import HeadraceError, NotController, error_for
 from headrace.protocol import uuids
 from headrace.protocol.schemas.create_partitions import (
     CreatePartitionsAssignment,
@@ -54,7 +54,11 @@ class Topics:
         topics = self._cluster.metadata(names).topics
         return (
             [_description(topic) for topic in topics if not topic.error_code],
-            [_undescribed(topic) for topic in topics if topic.error_code],
+            [
+                self._cluster.explain_missing(_undescribed(topic))
+                for topic in topics
+                if topic.error_code
+            ],
         )
 
     def create(
@@ -111,11 +115,12 @@ class Topics:
             answer = self._cluster.ask_controller(request, CreatePartitionsResponse)
             _check_controller([result.error_code for result in answer.results])
             result = answer.results[0]
-            return Outcome(
+            outcome = Outcome(
                 name=name,
                 error=_error_or_none(result.error_code),
                 message=result.error_message,
             )
+            return self._cluster.explain_missing(outcome)
 
         return self._cluster.retry(attempt, is_repeatable=False)
 
@@ -135,7 +140,7 @@ class Topics:
         def attempt() -> list[Outcome]:
             answer = self._cluster.ask_controller(request, DeleteTopicsResponse)
             _check_controller([result.error_code for result in answer.responses])
-            return [_deleted(result) for result in answer.responses]
+            return [self._cluster.explain_missing(_deleted(one)) for one in answer.responses]
 
         return self._cluster.retry(attempt, is_repeatable=False)
 
@@ -184,8 +189,7 @@ def _deleted(result: DeletableTopicResult) -> Outcome:
 
 def _undescribed(topic: MetadataResponseTopic) -> Outcome:
     error = error_for(topic.error_code)
-    message = "no such topic" if isinstance(error, UnknownTopicOrPartition) else str(error)
-    return Outcome(name=topic.name or "", error=error.name, message=message)
+    return Outcome(name=topic.name or "", error=error.name, message=str(error))
 
 
 def _description(topic: MetadataResponseTopic) -> TopicDescription:

@@ -92,7 +92,7 @@ def test_offsets_are_told_by_end_and_by_time(node: Node, topic: str) -> None:
     """LOG-13: by offset, start of log, end, by time."""
     acknowledged = produce(node, topic, values("a", "b", "c"))
     (told,) = ok(node, "offsets", topic, "--json").document
-    assert told == {"partition": 0, "earliest": 0, "latest": 3, "records": 3}
+    assert told == {"partition": 0, "earliest": 0, "latest": 3, "offsets": 3}
     time_ms = acknowledged[0].timestamp()[1]
     (first,) = ok(node, "offsets", topic, "--time", str(time_ms), "--json").document
     assert (first["offset"], first["timestamp"]) == (0, time_ms)
@@ -177,6 +177,15 @@ def test_a_cluster_is_described(node: Node) -> None:
     assert described["quorum"]["leader"] == broker["id"]
     assert "metadata.version" in {feature["name"] for feature in described["features"]}
     assert described["cluster_id"] in ok(node, "cluster").out
+
+
+def test_a_misspelt_topic_is_told_with_its_neighbours(node: Node) -> None:
+    name = unique_name("customers")
+    ok(node, "topics", "create", name)
+    for words in (("offsets",), ("topics", "describe"), ("topics", "delete"), ("consume",)):
+        done = headrace(node, *words, f"{name}s")
+        assert done.code == 1
+        assert f"does not exist; near it: {name}" in done.err
 
 
 def test_a_missing_topic_is_one_clear_line(node: Node) -> None:

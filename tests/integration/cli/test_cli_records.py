@@ -1,13 +1,17 @@
 """Records through standard input and output."""
 
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from tests.clients import AN_HOUR_AGO, create_topic, read, read_values
 from tests.integration.cli.commands import headrace, ok
-from tests.nodes import Node
+from tests.integration.conftest import StartNode
+from tests.nodes import Node, eventually
 
 
 def test_lines_become_records_and_lines_again(node: Node, topic: str) -> None:
@@ -125,9 +129,13 @@ def test_a_partition_is_chosen(node: Node) -> None:
 
 def test_what_is_not_delivered_is_counted(node: Node, topic: str) -> None:
     """PRD-2: an invalid partition is refused, nothing is sent."""
-    done = headrace(node, "produce", topic, "--partition", "5", "--json", stdin=b"a\nb\n")
+    lines = b'{"value": "a", "partition": 5}\n' * 2
+    done = headrace(node, "produce", topic, "--from-json", "--json", stdin=lines)
     assert (done.code, done.document["failed"], done.document["records"]) == (1, 2, 0)
-    assert "2 not delivered: " in done.err
+    assert f"2 not delivered: {topic} has no partition 5" in done.err
+    ok(node, "produce", topic, "--from-json", "--repartition", stdin=lines)
+    refused = headrace(node, "produce", topic, "--partition", "5", stdin=b"a\n")
+    assert refused.err == f"headrace: {topic} has no partition 5; it has 0 to 0\n"
 
 
 def test_a_record_that_is_too_large_is_told_and_the_rest_is_sent(node: Node) -> None:
@@ -143,7 +151,63 @@ def test_a_line_without_key_stops_after_the_lines_before_it(node: Node, topic: s
     done = headrace(node, "produce", topic, "-K", ":", stdin=b"a:1\nb:2\nkeyless\nd:4\n")
     assert done.code == 1
     assert "stopped at line 3: no key separator ':' in 'keyless'" in done.err
+    assert "2 records went through, 1 did not" in done.err
     assert read_values(node, topic) == [b"1", b"2"]
+
+
+@contextmanager
+def producing(node: Node, topic: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """A producer that waits for lines."""
+    command = [sys.executable, "-m", "headrace.cli.main", "produce", topic, "-b", node.address]
+    command += ["-X", "reconnect.backoff.max.ms=500"]
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None and not pipe.closed:
+                pipe.close()
+
+
+def send_line(process: "subprocess.Popen[bytes]", line: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line)
+    process.stdin.flush()
+
+
+def next_error(process: "subprocess.Popen[bytes]") -> str:
+    assert process.stderr is not None
+    return process.stderr.readline().decode()
+
+
+def test_ctrl_c_says_how_many_records_went_through(node: Node, topic: str) -> None:
+    with producing(node, topic) as process:
+        send_line(process, b"one\ntwo\n")
+        eventually(lambda: len(read_values(node, topic)), expect=lambda count: count == 2)
+        process.send_signal(signal.SIGINT)
+        assert next_error(process) == ("headrace: interrupted: 2 records went through, 0 did not\n")
+        assert process.wait(60) == 130
+
+
+def test_a_producer_says_that_the_broker_is_away_and_back(start_node: StartNode) -> None:
+    node = start_node()
+    topic = create_topic(node)
+    with producing(node, topic) as process:
+        send_line(process, b"before\n")
+        eventually(lambda: read_values(node, topic), expect=lambda found: found == [b"before"])
+        node.kill()
+        send_line(process, b"meanwhile\n")
+        assert next_error(process).startswith("headrace: no broker answers (")
+        node.start()
+        assert next_error(process) == "headrace: a broker answers again\n"
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(60) == 0
+    assert read_values(node, topic) == [b"before", b"meanwhile"]
 
 
 def test_reading_a_missing_topic_is_one_clear_line(node: Node) -> None:

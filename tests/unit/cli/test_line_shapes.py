@@ -81,3 +81,9 @@ def test_the_command_line_wins_over_a_json_record() -> None:
     shape = Shape(from_json=True, key=b"new", partition=3, timestamp_ms=9, headers=(("a", b"b"),))
     changed = OutgoingRecord(b"v", b"new", (("x", b"y"), ("a", b"b")), 9, 3)
     assert record_of(line, shape) == changed
+
+
+def test_a_json_record_may_leave_its_partition_to_its_key() -> None:
+    line = b'{"partition": 1, "key": "k", "value": "v"}'
+    assert record_of(line, Shape(from_json=True, repartition=True)).partition == -1
+    assert record_of(line, Shape(from_json=True, repartition=True, partition=2)).partition == 2

@@ -77,3 +77,8 @@ def test_the_live_line_tells_both_sides() -> None:
     assert line == (
         "  2.0 s | produced 500 of 1,000, 250/s, 0.0 MB/s | consumed 400 of 1,000, 200/s, 0.0 MB/s"
     )
+
+
+def test_the_live_line_fits_a_narrow_terminal() -> None:
+    line = progress_text(plan(), Progress(500, 50_000), Progress(400, 40_000), 2.0, width=79)
+    assert line == "  2.0 s | produced 500 (50%) 250/s | consumed 400 (40%) 200/s"

@@ -1,0 +1,29 @@
+"""Errors tell facts; the command line adds what to do."""
+
+import pytest
+
+from headrace.cli.advice import with_advice
+from headrace.client.addresses import BrokerUnreachable
+from headrace.client.cluster import NoSuchTopic
+from headrace.client.connection import ConnectionLost, HungUp, NotKafka
+from headrace.errors import HeadraceError, SaslAuthenticationFailed
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (BrokerUnreachable("cannot reach a:1"), "cannot reach a:1; start a node with"),
+        (ConnectionLost("a:1 did not answer"), "a:1 did not answer; start a node with"),
+        (HungUp("a:1 closed"), "a:1 closed; a listener that asks for a login hangs up so"),
+        (NotKafka("it speaks HTTP"), "it speaks HTTP; look for the broker's port"),
+        (SaslAuthenticationFailed("no"), "no; check sasl.username and sasl.password"),
+        (
+            NoSuchTopic("ordres", ["orders", "x"]),
+            "topic 'ordres' does not exist; near it: orders; ",
+        ),
+        (HeadraceError("plain"), "plain"),
+        (HeadraceError(), "HeadraceError"),
+    ],
+)
+def test_the_narrowest_advice_follows_the_fact(error: HeadraceError, told: str) -> None:
+    assert with_advice(error).startswith(told)

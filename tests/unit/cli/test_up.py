@@ -1,0 +1,110 @@
+"""What a command line of `headrace up` stands for, and how its mistakes are told."""
+
+import json
+import logging
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from headrace.cli.main import main
+from headrace.cli.up import listen_address, properties_of
+from headrace.settings.properties import Property
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_it_was() -> Iterator[None]:
+    """A node sends the log of its process to standard error; this process is not a node."""
+    root, ours = logging.getLogger(), logging.getLogger("headrace")
+    before = root.handlers[:], root.level, ours.level
+    yield
+    root.handlers[:] = before[0]
+    root.setLevel(before[1])
+    ours.setLevel(before[2])
+
+
+def test_the_most_specific_word_wins() -> None:
+    entries = [Property("log.dir", "/file", 1), Property("num.partitions", "2", 2)]
+    properties = properties_of(entries, ["num.partitions=3"], data="/option", metrics=9)
+    assert properties == {
+        "log.dirs": "/option",
+        "num.partitions": "3",
+        "headrace.metrics.port": "9",
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+    }
+
+
+def test_a_bare_start_has_defaults() -> None:
+    assert properties_of([], []) == {
+        "log.dirs": "headrace-data",
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+    }
+
+
+@pytest.mark.parametrize("listen", ["0.0.0.0:9092", "[::]:9092", ":9092"])
+def test_every_interface_has_one_spelling(listen: str) -> None:
+    given = [Property("advertised.listeners", "PLAINTEXT://far:1", 1)]
+    properties = properties_of(given, [], listen=listen)
+    assert properties["listeners"] == "PLAINTEXT://:9092"
+    assert "advertised.listeners" not in properties
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("localhost", "HOST:PORT"),
+        ("::1:9092", "HOST:PORT"),
+        ("a:b", "HOST:PORT"),
+        ("a:70000", "port 70000 of 'a:70000' is not between 0 and 65535"),
+    ],
+)
+def test_what_is_no_address_is_refused(text: str, told: str) -> None:
+    with pytest.raises(click.BadParameter, match=told):
+        listen_address(text)
+
+
+def test_mistakes_in_a_file_are_told_with_their_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("# ours\nnum.partitions=many\n\nlog.retention.huors=\\\n  4\n")
+    assert main(["up", "--config", str(file), "--data", str(tmp_path / "data")]) == 1
+    shown = capsys.readouterr().err
+    assert f"{file} line 2: num.partitions" in shown
+    assert f"{file} line 4: " in shown
+    assert "Did you mean log.retention.hours?" in shown
+
+
+def test_a_rule_over_several_properties_is_told_with_their_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("\nlisteners=PLAINTEXT://a:1,PLAINTEXT://b:2\n")
+    assert main(["up", "--config", str(file), "--data", str(tmp_path / "data")]) == 1
+    assert f"{file} line 2: listeners names PLAINTEXT more than once" in capsys.readouterr().err
+
+
+def taken_port() -> socket.socket:
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    taken.listen()
+    return taken
+
+
+@pytest.mark.parametrize("format", ["text", "json"])
+def test_an_address_that_is_taken_is_told_with_the_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    with taken_port() as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        options = ["--data", str(tmp_path), "--listen", address]
+        assert main(["up", *options, "--set", f"headrace.log.format={format}"]) == 1
+    told = f"listeners: cannot listen on {address}, address already in use; choose another"
+    last = capsys.readouterr().err.splitlines()[-1]
+    if format == "json":
+        entry = json.loads(last)
+        assert (entry["level"], entry["message"][: len(told)]) == ("ERROR", told)
+    else:
+        assert last.startswith(f"headrace: {told} address with --listen")
