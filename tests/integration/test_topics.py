@@ -160,6 +160,26 @@ def test_a_topic_appears_on_first_use(start_node: StartNode) -> None:
     assert partition_count(node, topic) == 3
 
 
+@pytest.mark.parametrize("version", [0, 4, 12])
+def test_asking_for_a_topic_creates_it_for_those_who_ask_again(node: Node, version: int) -> None:
+    """LOG-6: the first answer does not wait for it, and says that it is unknown."""
+    topic = unique_name()
+    fields = {
+        "topics": [{"name": topic, "topic_id": None}],
+        "allow_auto_topic_creation": True,
+        "include_cluster_authorized_operations": False,
+        "include_topic_authorized_operations": False,
+    }
+    with Connection(node.port) as connection:
+        (first,) = connection.call("metadata", version, **fields).topics
+        assert first.error_code == ErrorCode.unknown_topic_or_partition
+        created = eventually(
+            lambda: connection.call("metadata", version, **fields).topics[0],
+            expect=lambda answer: answer.error_code == ErrorCode.none,
+        )
+    assert len(created.partitions) == 1
+
+
 def test_without_auto_create_an_unknown_topic_is_refused(start_node: StartNode) -> None:
     """LOG-6: and nothing appears."""
     node = start_node(auto_create_topics_enable="false")

@@ -26,6 +26,7 @@ from headrace.broker.reports import report
 from headrace.broker.server import CannotListen, Server, ServerLimits, failure_text
 from headrace.broker.telemetry import Telemetry
 from headrace.broker.topic_configs import TopicConfigs
+from headrace.broker.topic_creation import TopicCreation
 from headrace.broker.transactions import TransactionCoordinator
 from headrace.controller.controller import Controller
 from headrace.controller.decision import ClusterDefaults, Decide
@@ -80,6 +81,7 @@ class Broker:
         self.produce_shapes = ProduceShapes()
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.metadata_answers = MetadataAnswers()
+        self.topic_creation = TopicCreation(self)
         self.producer_ids = ProducerIds(self)
         self.timers = Timers(self)
         self.groups: Coordinator[GroupShard] = Coordinator(

@@ -6,6 +6,7 @@ the node itself is made of.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -17,6 +18,7 @@ from headrace.broker.metadata_answers import MetadataAnswers
 from headrace.broker.partitions import Partitions
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.telemetry import Telemetry
+from headrace.broker.topic_creation import TopicCreation
 from headrace.controller.decision import ClusterDefaults, Decide
 from headrace.groups.shard import GroupShard
 from headrace.metadata.delta import ImageDelta
@@ -36,6 +38,7 @@ from headrace.protocol.message import Message
 from headrace.protocol.uuids import random_uuid
 from headrace.raft.formatting import voters_record
 from headrace.runtime.metrics import Metrics, TopicMetrics
+from headrace.runtime.tasks import Tasks
 from headrace.settings.broker import BrokerSettings
 from headrace.settings.topic import effective
 from headrace.storage.config import LogConfig
@@ -124,6 +127,7 @@ class UnitBroker:
         self.metrics = Metrics()
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.metadata_answers = MetadataAnswers()
+        self.topic_creation = TopicCreation(cast(Any, self))
         self.producer_ids = ProducerIds(cast(Any, self))
         self.directories = LogDirectories.open([str(directory)], {str(directory): DIRECTORY_ID})
         self.timers = Timers(cast(Any, self))
@@ -139,6 +143,10 @@ class UnitBroker:
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         return asyncio.get_running_loop()
+
+    @cached_property
+    def tasks(self) -> Tasks:
+        return Tasks(self.loop)
 
     @property
     def wake_ups(self) -> WakeUps:

@@ -4,14 +4,13 @@ v0 asks for all topics by an empty list, later versions by null. v4 can forbid t
 a topic, v8 asks for authorized operations, v12 names topics by id. Before v6 a leader without
 this listener was LEADER_NOT_AVAILABLE; v0 hides replicas that are down and complains of them.
 
-A topic that asking creates is answered when it is there, where Kafka lets the client ask again.
+A topic that asking creates is unknown in the first answer: the client asks again and finds it.
 """
 
-from collections.abc import Awaitable, Hashable
+from collections.abc import Hashable
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
-from headrace.broker.topic_creation import create_missing
 from headrace.broker.topology import (
     INTERNAL_TOPICS,
     NO_NODE,
@@ -28,6 +27,7 @@ from headrace.errors import (
     LeaderNotAvailable,
     ReplicaNotAvailable,
     UnknownTopicId,
+    UnknownTopicOrPartition,
 )
 from headrace.metadata.image import MetadataImage, PartitionImage, TopicImage
 from headrace.protocol.api_keys import ApiKey
@@ -51,9 +51,7 @@ def _refuse(request: MetadataRequest, error: KafkaError, version: int) -> Metada
 
 
 @api(ApiKey.METADATA, versions=range(14), refuse=_refuse)
-def metadata(
-    request: MetadataRequest, call: Call
-) -> MetadataResponse | bytes | Awaitable[MetadataResponse]:
+def metadata(request: MetadataRequest, call: Call) -> MetadataResponse | bytes:
     if call.version == 0 and not request.topics:
         request.topics = None
     image = call.broker.image
@@ -62,8 +60,8 @@ def metadata(
     if body is not None:
         return body
     found, missing = _sort_out(request, call, image)
-    if missing and request.allow_auto_topic_creation and _may_create(call, missing):
-        return _answer_with_new_topics(request, call, missing)
+    if missing and request.allow_auto_topic_creation:
+        _create(call, missing)
     response = _answer(request, call, image, found, missing)
     if missing:
         return response
@@ -109,17 +107,14 @@ def _sort_out(
     return known, [name for name in names if name not in image.topics]
 
 
-def _may_create(call: Call, missing: list[str | Uuid]) -> bool:
-    return call.broker.settings.auto_create_topics_enable and isinstance(missing[0], str)
-
-
-async def _answer_with_new_topics(
-    request: MetadataRequest, call: Call, missing: list[str | Uuid]
-) -> MetadataResponse:
-    await create_missing(call.broker, [name for name in missing if isinstance(name, str)])
-    image = call.broker.image
-    found, missing = _sort_out(request, call, image)
-    return _answer(request, call, image, found, missing)
+def _create(call: Call, missing: list[str | Uuid]) -> None:
+    """Have topics created that were asked for by name, if they may be called so."""
+    if call.broker.settings.auto_create_topics_enable:
+        names = [name for name in missing if isinstance(name, str)]
+        unknown = UnknownTopicOrPartition.code
+        call.broker.topic_creation.start(
+            [name for name in names if why_missing(name).code == unknown]
+        )
 
 
 def _answer(

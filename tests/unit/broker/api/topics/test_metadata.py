@@ -1,5 +1,6 @@
 """Metadata: who leads what, told in fourteen versions."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,12 @@ async def metadata(
     response = await ask(broker, ApiKey.METADATA, request, version, peer)
     assert isinstance(response, MetadataResponse)
     return response
+
+
+async def created(broker: UnitBroker) -> None:
+    """Wait until what clients asked for is there."""
+    while broker.topic_creation.under_way:
+        await asyncio.sleep(0)
 
 
 def by_name(response: MetadataResponse) -> dict[str | None, MetadataResponseTopic]:
@@ -223,13 +230,23 @@ async def test_fenced_brokers_are_not_told(tmp_path: Path) -> None:
 class TestTopicsCreatedByAsking:
     """LOG-6: asking for a topic creates it when auto-create is on, and is refused when off."""
 
-    async def test_a_missing_topic_is_created_with_the_defaults(self, tmp_path: Path) -> None:
+    async def test_a_missing_topic_is_created_for_the_next_who_asks(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path, num_partitions=4)
         request = asking_for("new", allow_auto_topic_creation=True)
+        assert by_name(await metadata(broker, request))["new"].error_code == (
+            UnknownTopicOrPartition.code
+        )
+        await created(broker)
         told = by_name(await metadata(broker, request))
-        assert told["new"].error_code == 0
-        assert len(told["new"].partitions) == 4
-        assert len(broker.image.topics["new"].partitions) == 4
+        assert (told["new"].error_code, len(told["new"].partitions)) == (0, 4)
+
+    async def test_many_who_ask_create_it_once(self, tmp_path: Path) -> None:
+        broker = a_broker(tmp_path)
+        request = asking_for("new", allow_auto_topic_creation=True)
+        for _ in range(3):
+            await metadata(broker, request)
+        await created(broker)
+        assert broker.controller.decisions == 1
 
     async def test_the_client_can_forbid_it(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path)
@@ -246,21 +263,28 @@ class TestTopicsCreatedByAsking:
     async def test_before_version_4_clients_cannot_forbid_it(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path)
         request = MetadataRequest(topics=[MetadataRequestTopic(name="new")])
-        assert (await metadata(broker, request, version=3)).topics[0].error_code == 0
+        await metadata(broker, request, version=3)
+        await created(broker)
+        assert set(broker.image.topics) == {"new"}
 
     async def test_bad_names_create_nothing_and_spoil_nothing(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path)
         request = asking_for("a/b", "fine", allow_auto_topic_creation=True)
         told = by_name(await metadata(broker, request))
         assert told["a/b"].error_code == InvalidTopicException.code
-        assert told["fine"].error_code == 0
+        assert told["fine"].error_code == UnknownTopicOrPartition.code
+        await created(broker)
+        assert set(broker.image.topics) == {"fine"}
 
-    async def test_internal_topics_are_left_to_their_owners(self, tmp_path: Path) -> None:
-        broker = a_broker(tmp_path)
+    async def test_internal_topics_get_the_shape_that_their_owners_give_them(
+        self, tmp_path: Path
+    ) -> None:
+        broker = a_broker(tmp_path, offsets_topic_num_partitions=7)
         request = asking_for("__consumer_offsets", allow_auto_topic_creation=True)
         told = (await metadata(broker, request)).topics[0]
         assert (told.error_code, told.is_internal) == (UnknownTopicOrPartition.code, True)
-        assert broker.image.topics == {}
+        await created(broker)
+        assert len(broker.image.topics["__consumer_offsets"].partitions) == 7
 
     async def test_a_factor_that_cannot_be_leaves_the_topic_unknown(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path)
@@ -268,8 +292,11 @@ class TestTopicsCreatedByAsking:
             broker.controller.defaults, default_replication_factor=3
         )
         request = asking_for("new", allow_auto_topic_creation=True)
+        await metadata(broker, request)
+        await created(broker)
         told = (await metadata(broker, request)).topics[0]
         assert told.error_code == UnknownTopicOrPartition.code
+        await created(broker)
 
     async def test_ids_and_lists_of_all_topics_create_nothing(self, tmp_path: Path) -> None:
         broker = a_broker(tmp_path)
