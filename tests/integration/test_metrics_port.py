@@ -11,7 +11,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from headrace.cli.main import main
 from headrace.testing.process import BrokerProcess
+from tests.batches import batch
+from tests.clients import Sent
 from tests.nodes import eventually, free_port
+from tests.wire import SECOND, Connection
 
 
 class Watched:
@@ -55,6 +58,23 @@ def test_the_page_counts_what_clients_did(watched: Watched) -> None:
     assert watched.value("kafka_network_requestmetrics_totaltimems_count", request="Produce") > 0
     assert watched.value("kafka_server_socketservermetrics_connection_count", listener="PLAINTEXT")
     assert watched.value("kafka_server_replicamanager_underreplicatedpartitions") == 0
+
+
+def test_the_page_counts_the_errors_that_clients_were_told(watched: Watched) -> None:
+    """By API and error, also where a part of a request is refused."""
+    with Connection(watched.broker.port) as connection:
+        connection.produce("not-there", batch(Sent(b"x")))
+        connection.fetch("not-there")
+        connection.call("delete_topics", 5, topic_names=["not-there", "nor-there"], timeout=SECOND)
+    counted = {
+        name: watched.value(
+            "kafka_network_requestmetrics_errors_total",
+            request=name,
+            error="UNKNOWN_TOPIC_OR_PARTITION",
+        )
+        for name in ("Produce", "Fetch", "FetchConsumer", "DeleteTopics")
+    }
+    assert counted == {"Produce": 1, "Fetch": 1, "FetchConsumer": 1, "DeleteTopics": 2}
 
 
 def test_a_serving_broker_is_healthy_and_ready(watched: Watched) -> None:

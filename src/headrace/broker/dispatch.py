@@ -140,7 +140,7 @@ class Dispatcher:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return
-        connection.answer(self._encode(answer, header.correlation_id, key, version))
+        connection.answer(self._encode(answer, header.correlation_id, entry, version))
         self._count(connection, key, version, began)
 
     async def _finish(
@@ -157,7 +157,7 @@ class Dispatcher:
             message = await answer
         except Exception as error:
             message = entry.handler().refuse(request, self._as_kafka_error(error, entry), version)
-        connection.finish([self._encode(message, correlation_id, entry.key, version)])
+        connection.finish([self._encode(message, correlation_id, entry, version)])
         total_ns = perf_counter_ns() - began
         self._broker.metrics.requests.served_late(entry.key, version, total_ns, waited_ns=total_ns)
 
@@ -184,11 +184,19 @@ class Dispatcher:
         _log.error("%s failed", ApiKey(entry.key).name, exc_info=error)
         return UnknownServerError("the broker failed; its log has the details")
 
-    @staticmethod
-    def _encode(answer: Any, correlation_id: int, key: int, version: int) -> bytes | bytearray:
+    def _encode(
+        self, answer: Any, correlation_id: int, entry: Entry, version: int
+    ) -> bytes | bytearray:
+        """The answer as bytes; its errors are counted on the way.
+
+        Kafka counts NONE as well, once for each partition that a request names. That would be
+        work for every answer to learn what the count of requests says already.
+        """
         if isinstance(answer, (bytes, bytearray)):
-            return frame_response(correlation_id, key, version, bytes(answer))
-        return encode_response(correlation_id, key, version, answer)
+            return frame_response(correlation_id, entry.key, version, bytes(answer))
+        for code in entry.handler().error_codes(answer):
+            self._broker.metrics.requests.failed(entry.key, code)
+        return encode_response(correlation_id, entry.key, version, answer)
 
     def _answer_unsupported_api_versions(self, connection: Connection, correlation_id: int) -> None:
         """A client from the future is told, in v0, which versions it may use (KIP-511)."""

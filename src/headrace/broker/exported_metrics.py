@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from headrace.errors import ERROR_NAMES
 from headrace.protocol.api_keys import ApiKey
 from headrace.runtime.exposition import Family, Sample, counter, gauge, labels
 from headrace.runtime.metrics import ApiMetrics, CleanerMetrics, Durations, Metrics, TopicMetrics
@@ -113,11 +114,11 @@ def request_families(apis: Mapping[int, ApiMetrics]) -> Iterator[Family]:
     yield Family(
         f"{prefix}_errors_total",
         "counter",
-        "Requests answered with an error.",
+        "Errors told in answers, for a whole request or for a part of it.",
         [
-            Sample(count, labels(request=name, error=error))
+            Sample(count, labels(request=name, error=ERROR_NAMES[code]))
             for name, metrics in named
-            for error, count in metrics.errors.items()
+            for code, count in metrics.errors.items()
         ],
     )
     for part, help_text, of in _REQUEST_TIMES:

@@ -157,6 +157,7 @@ class ProduceRound:
                     )
         for request in gathered:
             if request.failure is not None:
+                self._metrics.requests.failed(_PRODUCE, request.failure.code)
                 _refuse(request)
             request.connection.deliver(request.answer)
         self._count(gathered)

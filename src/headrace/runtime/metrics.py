@@ -98,7 +98,7 @@ class ApiMetrics:
         self.queued = Durations()
         self.local = Durations()
         self.waited = Durations()
-        self.errors: dict[str, int] = {}
+        self.errors: dict[int, int] = {}
 
     @property
     def at_once(self) -> Durations:
@@ -151,10 +151,10 @@ class RequestMetrics:
         metrics.queued.add_ns(queued_ns)
         metrics.waited.add_ns(waited_ns)
 
-    def failed(self, key: int, error_name: str) -> None:
-        """Count an answer that carries an error, under Kafka's name of it."""
+    def failed(self, key: int, error_code: int) -> None:
+        """Count an error that an answer tells."""
         errors = self.api(key).errors
-        errors[error_name] = errors.get(error_name, 0) + 1
+        errors[error_code] = errors.get(error_code, 0) + 1
 
 
 class CleanerMetrics:

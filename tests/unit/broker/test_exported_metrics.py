@@ -7,6 +7,7 @@ from headrace.broker.exported_metrics import (
     PartitionFigures,
     exported_families,
 )
+from headrace.errors import LeaderNotAvailable
 from headrace.protocol.api_keys import ApiKey
 from headrace.runtime.exposition import render
 from headrace.runtime.metrics import Metrics
@@ -45,7 +46,7 @@ def test_requests_show_counts_errors_and_times() -> None:
         ApiKey.PRODUCE, 11, 100_000_000, queued_ns=10_000_000, waited_ns=80_000_000
     )
     metrics.requests.served(ApiKey.LIST_OFFSETS, 10, 1)
-    metrics.requests.failed(ApiKey.METADATA, "LEADER_NOT_AVAILABLE")
+    metrics.requests.failed(ApiKey.METADATA, LeaderNotAvailable.code)
     found = page(metrics)
     prefix = "kafka_network_requestmetrics"
     assert found[f"{prefix}_requests_total"] == {("Produce", "11"): 100, ("ListOffsets", "10"): 1}

@@ -14,6 +14,7 @@ import msgspec
 
 from headrace.errors import KafkaError
 from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.error_codes import ErrorCodes, error_codes_of
 
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
@@ -80,6 +81,7 @@ class Handler(NamedTuple):
     request_type: type[Message]
     response_type: type[Message]
     refuse: Refusal
+    error_codes: ErrorCodes
 
 
 class Entry(msgspec.Struct):
@@ -112,7 +114,7 @@ def _resolve(target: str) -> Handler:
     returned = function.__annotations__["return"]
     response_type = returned.__args__[0] if isinstance(returned, UnionType) else returned
     refuse = registration_of(function).refuse or _refusal_at_the_top(response_type)
-    return Handler(function, request_type, response_type, refuse)
+    return Handler(function, request_type, response_type, refuse, error_codes_of(response_type))
 
 
 def registration_of(function: HandlerFunction) -> Registration:

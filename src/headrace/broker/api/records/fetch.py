@@ -48,6 +48,7 @@ def fetch(
     try:
         context = broker.fetch_sessions.context(request, version, broker.loop.time())
     except KafkaError as error:
+        broker.metrics.requests.failed(ApiKey.FETCH, error.code)
         parts = write_fetch(version, correlation_id, 0, (), error_code=error.code)
         connection.answer_parts(list(parts))
         return
@@ -127,7 +128,7 @@ class _Fetch:
             except KafkaError as error:
                 result, size = FetchedPartition(target.index, error.code, -1, -1, -1, None), 0
                 failed = True
-                self._count_failure(target)
+                self._count_failure(target, error)
             total += size
             left -= size
             reads.append((target, result))
@@ -251,7 +252,8 @@ class _Fetch:
             topic.metrics.fetch_requests += 1
             topic.metrics.bytes_out += size
 
-    def _count_failure(self, target: FetchTarget) -> None:
+    def _count_failure(self, target: FetchTarget, error: KafkaError) -> None:
+        self._broker.metrics.requests.failed(ApiKey.FETCH, error.code)
         topic: HostedTopic | None = self._hosted.get(target.topic_key)
         if topic is None:
             self._broker.metrics.failed_fetch_requests += 1

@@ -149,6 +149,7 @@ def _produce(
                 )
             except KafkaError as error:
                 failures[key, index] = error
+                broker.metrics.requests.failed(ApiKey.PRODUCE, error.code)
                 if topic is None:
                     broker.metrics.failed_produce_requests += 1
                 else:
@@ -175,7 +176,10 @@ def _produce(
 
     def finish(lost: "Lost") -> None:
         if lost:
-            failures.update(_places_of(lost, request, hosted))
+            unsafe = _places_of(lost, request, hosted)
+            for error in unsafe.values():
+                broker.metrics.requests.failed(ApiKey.PRODUCE, error.code)
+            failures.update(unsafe)
             connection.finish([_with_failures(request, version, correlation_id, done, failures)])
         else:
             connection.finish([answer])
@@ -243,6 +247,7 @@ def produce_again(
             log.advance_high_watermark(end_offset)
     except KafkaError as error:
         # The batch may bear our marks already, so it cannot go the long way as if it were new.
+        broker.metrics.requests.failed(ApiKey.PRODUCE, error.code)
         count_failure(partition.topic.metrics, records)
         if shape.acks:
             connection.answer(refusal_of(shape, correlation_id, error))
