@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
+from kio.schema.errors import ErrorCode
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from headrace.cli.main import main
 from headrace.testing.process import BrokerProcess
 from tests.batches import batch
-from tests.clients import Sent
+from tests.clients import Sent, unique_name
 from tests.nodes import eventually, free_port
 from tests.wire import SECOND, Connection
 
@@ -30,12 +32,15 @@ class Watched:
 
     def value(self, name: str, **labels: str) -> float:
         """One figure from the page."""
-        return next(
-            sample.value
+        return next(one.value for one in self.samples(name) if one.labels == labels)
+
+    def samples(self, name: str) -> list[Sample]:
+        return [
+            sample
             for family in text_string_to_metric_families(self.page("/metrics"))
             for sample in family.samples
-            if sample.name == name and sample.labels == labels
-        )
+            if sample.name == name
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +80,42 @@ def test_the_page_counts_the_errors_that_clients_were_told(watched: Watched) -> 
         for name in ("Produce", "Fetch", "FetchConsumer", "DeleteTopics")
     }
     assert counted == {"Produce": 1, "Fetch": 1, "FetchConsumer": 1, "DeleteTopics": 2}
+
+
+def test_the_page_shows_what_clients_push_about_themselves(watched: Watched) -> None:
+    """ADM-8: an operator subscribes, and librdkafka pushes (KIP-714)."""
+    subscribe(watched, "producers", metrics="org.apache.kafka.producer.", interval_ms="100")
+    client_id = unique_name()
+    settings = {"bootstrap.servers": watched.broker.bootstrap_servers, "client.id": client_id}
+    producer = Producer(settings)
+    producer.produce("pushed", b"x")
+    assert producer.flush(20) == 0
+
+    def connections() -> float:
+        producer.poll(0)
+        name = "kafka_client_producer_connection_creation_total"
+        return sum(
+            sample.value
+            for sample in watched.samples(name)
+            if sample.labels["client_id"] == client_id
+        )
+
+    assert eventually(connections) >= 1
+    (counted,) = watched.samples("kafka_server_clientmetrics_instance_count")
+    assert counted.value >= 1
+
+
+def subscribe(watched: Watched, name: str, *, metrics: str, interval_ms: str) -> None:
+    values = {"metrics": metrics, "interval.ms": interval_ms}
+    configs = [
+        {"name": key, "config_operation": 0, "value": value} for key, value in values.items()
+    ]
+    resource = {"resource_type": 16, "resource_name": name, "configs": configs}
+    with Connection(watched.broker.port) as connection:
+        answer = connection.call(
+            "incremental_alter_configs", 1, resources=[resource], validate_only=False
+        )
+    assert answer.responses[0].error_code == ErrorCode.none
 
 
 def test_a_serving_broker_is_healthy_and_ready(watched: Watched) -> None:

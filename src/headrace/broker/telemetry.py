@@ -2,13 +2,13 @@
 
 An operator sets client metrics subscriptions; each client is told the union of those that match
 it, under an id that changes when they do. What a client pushes is kept, the newest push of each,
-as the bytes that came, within a bound; whoever wants to look at it decodes it then.
+until the client has been silent for long, within a bound. `client_metrics.py` shows it.
 
 Everything here is decided from values: time comes in, answers go out.
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -29,13 +29,16 @@ from headrace.settings.client_metrics import CLIENT_METRICS_CONFIGS
 if TYPE_CHECKING:
     from re import Pattern
 
+    from headrace.protocol.otlp import Series
+
 ACCEPTED_CODECS = (4, 3, 1, 2)  # Best first: zstd, lz4, gzip, snappy. Uncompressed is fine too.
 ALL_METRICS = "*"
 PUSH_INTERVAL_MS = 300_000
 
 _CODEC_MAX = 4
 _INSTANCES_MAX = 16_384
-_STORED_BYTES_MAX = 8 << 20
+_SERIES_MAX = 5_000
+SERIES_PER_CLIENT_MAX = 250
 _FORGET_AFTER_MS = 60_000
 
 Configs = Mapping[ConfigResource, Mapping[str, str]]
@@ -79,12 +82,11 @@ class Instance(msgspec.Struct):
 
 
 class PushedMetrics(msgspec.Struct, frozen=True):
-    """The newest push of a client: OTLP metrics data as it came, compressed with `codec`."""
+    """The newest push of a client."""
 
     client: ClientAttributes
     received_ms: int
-    codec: int
-    data: bytes
+    series: "Sequence[Series]"
 
 
 class Telemetry:
@@ -97,7 +99,9 @@ class Telemetry:
         self._round = 0
         self._instances: OrderedDict[Uuid, Instance] = OrderedDict()
         self._pushed: OrderedDict[Uuid, PushedMetrics] = OrderedDict()
-        self._stored_bytes = 0
+        self._series_count = 0
+        self.pushes = 0
+        self.pushes_dropped = 0
 
     def use(self, configs: Configs) -> None:
         """Follow the cluster's configs; free when they are still the same object."""
@@ -162,21 +166,36 @@ class Telemetry:
 
     def store(self, instance_id: Uuid, pushed: PushedMetrics) -> None:
         """Keep a push in place of the client's last one; the oldest go when room runs out."""
-        replaced = self._pushed.pop(instance_id, None)
-        self._stored_bytes += len(pushed.data) - (len(replaced.data) if replaced else 0)
+        self.pushes += 1
+        self._forget_push(instance_id)
         self._pushed[instance_id] = pushed
-        while self._stored_bytes > _STORED_BYTES_MAX:
-            _, oldest = self._pushed.popitem(last=False)
-            self._stored_bytes -= len(oldest.data)
+        self._series_count += len(pushed.series)
+        while self._series_count > _SERIES_MAX:
+            self._forget_push(next(iter(self._pushed)))
+            self.pushes_dropped += 1
 
     def refused(self, instance_id: Uuid, error: type[KafkaError]) -> None:
         """Note that a push was accepted but turned out to be unreadable."""
         if instance_id in self._instances:
             self._instances[instance_id].last_error = error
 
-    def pushed(self) -> Iterator[PushedMetrics]:
-        """The newest push of every client, the longest silent first."""
-        yield from self._pushed.values()
+    def pushed(self, now_ms: int) -> list[PushedMetrics]:
+        """The newest push of every client that is not silent yet, the longest silent first."""
+        for instance_id, one in list(self._pushed.items()):
+            if now_ms - one.received_ms > self._silence_ms(instance_id):
+                self._forget_push(instance_id)
+        return list(self._pushed.values())
+
+    def _silence_ms(self, instance_id: Uuid) -> int:
+        """After which a client counts as gone: it has missed three pushes."""
+        instance = self._instances.get(instance_id)
+        interval_ms = PUSH_INTERVAL_MS if instance is None else instance.interval_ms
+        return max(_FORGET_AFTER_MS, 3 * interval_ms)
+
+    def _forget_push(self, instance_id: Uuid) -> None:
+        gone = self._pushed.pop(instance_id, None)
+        if gone is not None:
+            self._series_count -= len(gone.series)
 
     def _instance(self, instance_id: Uuid, client: ClientAttributes, now_ms: int) -> Instance:
         instance = self._instances.get(instance_id)

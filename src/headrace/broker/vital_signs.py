@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from headrace.broker.client_metrics import telemetry_families
 from headrace.broker.coordinator_metrics import (
     CoordinatorFigures,
     coordinator_families,
@@ -38,6 +39,7 @@ class VitalSigns:
             broker.metrics, self.node, self.partitions, broker.clock.now_ms()
         )
         yield from coordinator_families(broker.metrics.coordinators, self.coordinators())
+        yield from telemetry_families(broker.telemetry, broker.clock.now_ms())
         yield from process_families()
 
     def health(self) -> Health:

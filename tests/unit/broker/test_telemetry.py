@@ -21,6 +21,7 @@ from headrace.errors import (
     UnsupportedCompressionType,
 )
 from headrace.metadata.image import ConfigResource, ResourceType
+from headrace.protocol.otlp import Series, SeriesKind
 from headrace.protocol.uuids import ZERO, random_uuid
 
 NOW = 1_700_000_000_000
@@ -158,19 +159,31 @@ def test_a_refused_push_lets_the_client_ask_again_at_once() -> None:
 
 def test_the_newest_push_of_a_client_is_kept() -> None:
     telemetry = telemetry_with()
-    telemetry.store(ID, PushedMetrics(JAVA, NOW, 0, b"old"))
-    telemetry.store(ID, PushedMetrics(JAVA, NOW + 1, 0, b"new"))
-    assert [one.data for one in telemetry.pushed()] == [b"new"]
+    telemetry.store(ID, PushedMetrics(JAVA, NOW, series(1)))
+    telemetry.store(ID, PushedMetrics(JAVA, NOW + 1, series(2)))
+    assert [one.received_ms for one in telemetry.pushed(NOW + 2)] == [NOW + 1]
 
 
 def test_what_is_kept_has_a_bound() -> None:
     telemetry = telemetry_with()
-    for number in range(20):
-        data = bytes([number]) * (1 << 20)
-        telemetry.store(random_uuid(), PushedMetrics(JAVA, NOW, 0, data))
-    kept = list(telemetry.pushed())
-    assert sum(len(one.data) for one in kept) <= 8 << 20
-    assert kept[-1].data[0] == 19
+    for number in range(30):
+        telemetry.store(random_uuid(), PushedMetrics(JAVA, NOW + number, series(250)))
+    kept = telemetry.pushed(NOW + 30)
+    assert sum(len(one.series) for one in kept) == 5000
+    assert kept[-1].received_ms == NOW + 29
+    assert (telemetry.pushes, telemetry.pushes_dropped) == (30, 10)
+
+
+def test_a_client_that_missed_three_pushes_is_shown_no_more() -> None:
+    telemetry = telemetry_with(one={"metrics": "*", "interval.ms": "60000"})
+    telemetry.subscribe(ID, JAVA, NOW)
+    telemetry.store(ID, PushedMetrics(JAVA, NOW, series(1)))
+    assert len(telemetry.pushed(NOW + 180_000)) == 1
+    assert telemetry.pushed(NOW + 180_001) == []
+
+
+def series(count: int) -> list[Series]:
+    return [Series(f"m{number}", SeriesKind.GAUGE, (), 1.0) for number in range(count)]
 
 
 def test_silent_clients_are_forgotten() -> None:

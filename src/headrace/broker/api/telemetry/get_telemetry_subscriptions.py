@@ -24,6 +24,7 @@ def get_telemetry_subscriptions(
         accepted_compression_types=list(ACCEPTED_CODECS),
         push_interval_ms=instance.interval_ms,
         telemetry_max_bytes=telemetry.size_bytes_max,
-        delta_temporality=True,
+        # So the newest push says all, also from a client that had another broker before.
+        delta_temporality=False,
         requested_metrics=list(instance.metrics),
     )

@@ -1,9 +1,10 @@
 """PushTelemetry v0: a client pushes its metrics, as OTLP, perhaps compressed."""
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.telemetry import PushedMetrics, attributes_of
+from headrace.broker.telemetry import SERIES_PER_CLIENT_MAX, PushedMetrics, attributes_of
 from headrace.errors import HeadraceError, InvalidRecord
 from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.otlp import Series, series_in
 from headrace.protocol.schemas.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 
 _GROWTH_MAX = 32  # What compressed metrics may grow to, in multiples of telemetry.max.bytes.
@@ -26,19 +27,19 @@ async def push_telemetry(request: PushTelemetryRequest, call: Call) -> PushTelem
     )
     if request.metrics:
         try:
-            await call.broker.background(
-                _check, request.compression_type, request.metrics, telemetry.size_bytes_max
+            series = await call.broker.background(
+                _read, request.compression_type, request.metrics, telemetry.size_bytes_max
             )
         except HeadraceError as error:
             telemetry.refused(instance_id, InvalidRecord)
-            raise InvalidRecord(f"the metrics cannot be decompressed: {error}") from error
-        pushed = PushedMetrics(client, now_ms, request.compression_type, request.metrics)
-        telemetry.store(instance_id, pushed)
+            raise InvalidRecord(f"the metrics cannot be read: {error}") from error
+        telemetry.store(instance_id, PushedMetrics(client, now_ms, series))
     return PushTelemetryResponse()
 
 
-def _check(codec: int, data: bytes, size_bytes_max: int) -> None:
+def _read(codec: int, data: bytes, size_bytes_max: int) -> list[Series]:
     """Runs in a thread: unreadable metrics are refused now, and not when somebody looks at them."""
     from headrace.protocol.compression import decompress
 
-    decompress(codec, data, size_bytes_max * _GROWTH_MAX)
+    plain = bytes(decompress(codec, data, size_bytes_max * _GROWTH_MAX))
+    return series_in(plain, SERIES_PER_CLIENT_MAX)

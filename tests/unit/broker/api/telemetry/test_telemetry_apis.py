@@ -12,6 +12,7 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from headrace.protocol.schemas.push_telemetry import PushTelemetryRequest
 from headrace.protocol.uuids import ZERO
+from tests.otlp import gauge, metrics_data
 from tests.unit.broker.api.builders import (
     FixedPeer,
     UnitBroker,
@@ -61,7 +62,7 @@ async def test_a_client_is_told_what_to_push(broker: UnitBroker) -> None:
     assert told.requested_metrics == ["org.apache.kafka."]
     assert told.accepted_compression_types == [4, 3, 1, 2]
     assert (told.push_interval_ms, told.telemetry_max_bytes) == (1000, 1 << 20)
-    assert told.delta_temporality
+    assert not told.delta_temporality
 
 
 async def test_another_client_is_told_nothing(broker: UnitBroker) -> None:
@@ -75,27 +76,32 @@ async def test_asking_too_soon_is_throttled(broker: UnitBroker) -> None:
     assert again.error_code == ThrottlingQuotaExceeded.code
 
 
-async def test_metrics_are_kept_as_they_came(broker: UnitBroker) -> None:
+async def test_metrics_are_kept_readable(broker: UnitBroker) -> None:
     peer = FixedPeer()
     peer.software = ("unit-test", "1.0")
     told = await subscribe(broker, peer=peer)
-    metrics = gzip.compress(b"metrics")
+    metrics = gzip.compress(metrics_data(gauge("queue.size", 7.0)))
     assert await push(broker, told, metrics, compression_type=1) == 0
-    kept = next(broker.telemetry.pushed())
-    assert (kept.data, kept.codec) == (metrics, 1)
+    (kept,) = broker.telemetry.pushed(broker.clock.now_ms())
+    assert [(one.name, one.value) for one in kept.series] == [("queue.size", 7.0)]
     assert kept.client.client_id == "unit"
+
+
+async def test_metrics_that_are_no_metrics_are_refused(broker: UnitBroker) -> None:
+    told = await subscribe(broker)
+    assert await push(broker, told, b"\xff\xff") == InvalidRecord.code
 
 
 async def test_metrics_that_cannot_be_decompressed_are_refused(broker: UnitBroker) -> None:
     told = await subscribe(broker)
     assert await push(broker, told, b"no gzip", compression_type=1) == InvalidRecord.code
-    assert list(broker.telemetry.pushed()) == []
+    assert broker.telemetry.pushed(broker.clock.now_ms()) == []
 
 
 async def test_an_empty_push_is_fine_and_kept_nowhere(broker: UnitBroker) -> None:
     told = await subscribe(broker)
     assert await push(broker, told, b"", terminating=True) == 0
-    assert list(broker.telemetry.pushed()) == []
+    assert broker.telemetry.pushed(broker.clock.now_ms()) == []
 
 
 async def test_a_push_for_an_old_subscription_is_refused(broker: UnitBroker) -> None:
