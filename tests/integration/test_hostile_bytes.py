@@ -1,17 +1,19 @@
 """What nobody should send: that connection ends, and nobody else notices."""
 
 import random
+import resource
 import socket
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.batches import UNTOUCHED_FROM, batch
 from tests.clients import AN_HOUR_AGO, Sent, create_topic, numbered, produce, read_values, values
-from tests.nodes import Node
+from tests.nodes import Node, eventually
 from tests.wire import Connection, encode_request, fetch_fields, produce_fields
 
 StartNode = Callable[..., Node]
@@ -143,6 +145,68 @@ def test_a_half_closed_connection_is_closed(node: Node, topic: str) -> None:
         while not half.is_closed_by_peer():
             pass
     assert len(read_values(node, topic)) == 10
+
+
+def test_a_peer_that_closes_in_the_middle_of_a_request_is_closed(node: Node, topic: str) -> None:
+    """OPS-1: the rest will never come."""
+    body = encode_request("produce", 9, **produce_fields(topic, batch(*values("half"))))
+    with Connection(node.port) as half:
+        half.socket.sendall(struct.pack(">i", len(body)) + body[:-5])
+        half.socket.shutdown(socket.SHUT_WR)
+        assert half.is_closed_by_peer()
+    assert read_values(node, topic) == []
+
+
+def test_who_asks_for_nothing_is_let_go(start_node: StartNode) -> None:
+    """OPS-1: connections.max.idle.ms; who works stays."""
+    node = start_node(connections_max_idle_ms=1_000)
+    with Connection(node.port) as idle, Connection(node.port) as busy:
+        idle.socket.settimeout(0.05)
+        eventually(lambda: busy.call("api_versions", 0).api_keys and is_closed(idle))
+        assert busy.call("api_versions", 0).api_keys
+
+
+@pytest.mark.usefixtures("only_headrace")
+def test_who_sends_a_byte_now_and_then_is_let_go(start_node: StartNode) -> None:
+    """OPS-1: bytes that make no request are no reason to keep a connection."""
+    node = start_node(connections_max_idle_ms=1_000)
+    frame = struct.pack(">i", 10_000) + bytes(10_000)
+    with Connection(node.port) as trickling:
+        trickling.socket.settimeout(0.02)
+        drops = iter(frame)
+        eventually(lambda: is_closed(trickling, bytes([next(drops)])))
+
+
+@pytest.mark.usefixtures("only_headrace")
+def test_requests_that_were_only_announced_cost_no_memory(start_node: StartNode) -> None:
+    """OPS-1: a hundred times ninety megabytes, of which a kilobyte came."""
+    node = start_node()
+    topic = create_topic(node)
+    produce(node, topic, values("before"))
+    before = resident_bytes(node)
+    with ExitStack() as stack:
+        for _ in range(100):
+            half = stack.enter_context(Connection(node.port))
+            half.socket.sendall(struct.pack(">i", 90_000_000) + bytes(1_000))
+        produce(node, topic, values("after"))
+        assert resident_bytes(node) - before < 30_000_000
+    assert read_values(node, topic) == [b"before", b"after"]
+
+
+def is_closed(connection: Connection, drop: bytes = b"") -> bool:
+    """Whether the broker has closed its end; sends a little first, if it is given."""
+    try:
+        connection.socket.sendall(drop)
+        return connection.socket.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def resident_bytes(node: Node) -> int:
+    pages = int(Path(f"/proc/{node.pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
 
 
 def test_a_request_larger_than_allowed_is_not_read(start_node: StartNode) -> None:

@@ -51,6 +51,12 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         yield Watched(broker, port)
 
 
+def test_a_listener_without_clients_has_no_connections(watched: Watched) -> None:
+    """OPS-6: that is a figure, not a gap."""
+    count = "kafka_server_socketservermetrics_connection_count"
+    eventually(lambda: watched.value(count, listener="PLAINTEXT") == 0)
+
+
 def test_the_page_counts_what_clients_did(watched: Watched) -> None:
     producer = Producer({"bootstrap.servers": watched.broker.bootstrap_servers})
     for _ in range(100):

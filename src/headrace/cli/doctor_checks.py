@@ -10,6 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
+from headrace.cli import file_systems
 from headrace.cli.output import size_text
 from headrace.runtime.machine import DirectoryFacts, MachineFacts
 
@@ -22,15 +23,6 @@ _MEMORY_WANTED = 512 << 20
 _FREE_NEEDED = 512 << 20
 _CLOCK_JUMP_MS_MAX = 50
 _BUILT_MS = 1_735_689_600_000  # 2025: no clock that is right shows less.
-
-_GOOD_FILE_SYSTEMS = frozenset({"ext4", "xfs"})
-_LOST_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "overlay", "aufs"})
-_SHARED_FILE_SYSTEMS = frozenset(
-    {
-        "nfs", "nfs3", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "drvfs", "fuseblk",
-        "gfs2", "glusterfs", "lustre", "ncpfs", "ocfs2", "vboxsf", "virtiofs", "vmhgfs",
-    }
-)  # fmt: skip
 
 _TOPICS_MANY = 100
 _TOPIC_SMALL_BYTES = 1 << 20
@@ -203,22 +195,14 @@ def check_access(directory: DirectoryFacts) -> Finding:
 
 
 def check_file_system(directory: DirectoryFacts) -> Finding:
-    """Kafka is at home on ext4 and xfs. What is shared over a network breaks its promises.
-
-    There renames and fsync do not keep their word, and deleting an open file fails.
-    """
     name, kind = _about("file system", directory), directory.file_system
     if kind is None:
         return _ok(name, "not told by this system")
-    if kind in _GOOD_FILE_SYSTEMS:
+    if file_systems.is_good(kind):
         return _ok(name, kind)
-    if kind in _SHARED_FILE_SYSTEMS or kind.startswith("fuse."):
-        return _fail(
-            name,
-            f"{kind}, shared or remote",
-            "records may be lost here: use a local disk with ext4 or xfs",
-        )
-    if kind in _LOST_FILE_SYSTEMS:
+    if file_systems.is_shared(kind):
+        return _fail(name, f"{kind}, shared or remote", file_systems.SHARED_ADVICE)
+    if file_systems.is_lost_at_restart(kind):
         return _warn(
             name,
             f"{kind}, gone after a restart of the machine or container",

@@ -6,13 +6,15 @@ Few imports at the top: this command's start is what a test suite waits for.
 import logging
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from headrace.cli.defaults import DEFAULT_BOOTSTRAP, DEFAULT_DATA
+from headrace.cli.file_systems import SHARED_ADVICE, is_shared
 from headrace.errors import HeadraceError
+from headrace.runtime.mounts import file_system
 from headrace.settings.broker import BrokerSettings, load
 from headrace.settings.properties import Property, parse_assignment, read_entries
 
@@ -126,6 +128,7 @@ def _run(properties: Mapping[str, str], places: Mapping[str, str]) -> int:
     for warning in warnings:
         _log.warning("%s", warning)
     _warn_of_open_listeners(settings)
+    warn_of_shared_disks((*settings.directories, settings.metadata_directory))
 
     from headrace.broker.node import run
 
@@ -148,6 +151,16 @@ def _warn_of_open_listeners(settings: BrokerSettings) -> None:
                 "anyone who reaches it may read and write",
                 listener,
             )
+
+
+def warn_of_shared_disks(
+    paths: Iterable[str], file_system_at: Callable[[str], str | None] = file_system
+) -> None:
+    """Say before the first record is stored what `headrace doctor` would have said."""
+    for path in dict.fromkeys(paths):
+        kind = file_system_at(path)
+        if kind is not None and is_shared(kind):
+            _log.warning("%s is on %s, shared or remote: %s", path, kind, SHARED_ADVICE)
 
 
 def _announce(broker: "Broker") -> None:

@@ -12,6 +12,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from headrace.runtime.mounts import file_system_of, read_mounts
+
 _CLOCK_UNSYNCHRONIZED = 5  # What adjtimex returns while nothing disciplines the clock.
 _TIMEX_BYTES = 512  # Larger than the kernel's structure on any platform.
 
@@ -57,7 +59,7 @@ def probe_machine(directories: Iterable[str]) -> MachineFacts:
     """Look at everything once; takes about a tenth of a second, for the clocks."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     memory = _memory(_read("/proc/meminfo"))
-    mounts = _read("/proc/self/mounts")
+    mounts = read_mounts()
     return MachineFacts(
         python=sys.version_info[:3],
         writes_bytecode=not sys.dont_write_bytecode,
@@ -98,23 +100,6 @@ def probe_directory(path: str, mounts: str) -> DirectoryFacts:
         total_inodes=space.f_files,
         free_inodes=space.f_favail,
     )
-
-
-def file_system_of(path: str, mounts: str) -> str | None:
-    """The kind of the file system that holds a path, by the longest mount point above it.
-
-    Of two mounts on one point the later lies on top.
-    """
-    best, kind = -1, None
-    for line in mounts.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        point = fields[1].encode().decode("unicode_escape")  # A blank is written as \040.
-        prefix = point.rstrip("/") + "/"
-        if (path + "/").startswith(prefix) and len(prefix) >= best:
-            best, kind = len(prefix), fields[2]
-    return kind
 
 
 def _memory(text: str) -> dict[str, int]:

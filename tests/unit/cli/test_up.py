@@ -10,7 +10,7 @@ import click
 import pytest
 
 from headrace.cli.main import main
-from headrace.cli.up import listen_address, properties_of
+from headrace.cli.up import listen_address, properties_of, warn_of_shared_disks
 from headrace.settings.properties import Property
 
 
@@ -108,3 +108,21 @@ def test_an_address_that_is_taken_is_told_with_the_option(
         assert (entry["level"], entry["message"][: len(told)]) == ("ERROR", told)
     else:
         assert last.startswith(f"headrace: {told} address with --listen")
+
+
+KINDS = {"/remote": "nfs4", "/home": "fuse.sshfs", "/disk": "xfs", "/memory": "tmpfs"}
+
+
+def test_disks_that_others_share_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_shared_disks([*KINDS, "/remote"], KINDS.get)
+    told = [record.getMessage() for record in caplog.records]
+    assert [message.partition(",")[0] for message in told] == [
+        "/remote is on nfs4",
+        "/home is on fuse.sshfs",
+    ]
+    assert all("local disk" in message for message in told)
+
+
+def test_a_system_that_does_not_tell_is_not_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_shared_disks(["/disk"], lambda path: None)
+    assert caplog.records == []
