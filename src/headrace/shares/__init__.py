@@ -1,0 +1,1 @@
+"""Share groups: the state of share partitions and its coordinator."""
