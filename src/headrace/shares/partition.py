@@ -1,0 +1,488 @@
+"""One share partition: who has been given which records, and what became of them (KIP-932).
+
+Members of a share group do not own partitions. The leader of a partition gives each record to
+one member, for as long as its lock lasts. The member accepts it, gives it back (release), gives it
+up (reject) or asks for more time (renew); a record whose lock runs out comes back by itself. What
+comes back once too often, or was given up, is archived, and if the group has a dead letter
+topic it goes there first.
+
+Acquiring is not written anywhere: after a crash the record is simply given out again. Every other
+step is a `Change`, which is written before it counts: decide, let the persister write, then
+`apply` or `roll_back`. Meanwhile the records can neither be acquired nor acknowledged.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+import msgspec
+
+from headrace.errors import InvalidRecordState, InvalidRequest
+from headrace.shares.runs import Change, RecordState, Run, Runs
+from headrace.shares.state import SharePartitionState, StateBatch
+
+
+class AcknowledgeType(IntEnum):
+    """What a member says of a record; a gap is an offset at which it found none."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+class ShareLimits(msgspec.Struct, frozen=True):
+    """What a group's configs say of its records."""
+
+    delivery_count_limit: int = 5
+    record_locks_max: int = 2_000
+    lock_duration_ms: int = 30_000
+    can_renew: bool = True
+    has_dead_letters: bool = False
+
+
+class Span(NamedTuple):
+    """A batch of the log; one that is skipped holds nothing for this group."""
+
+    first: int
+    last: int
+    is_skipped: bool = False
+
+
+class Acknowledgement(NamedTuple):
+    """What a member says of some offsets: one type for all of them, or one for each."""
+
+    first: int
+    last: int
+    types: Sequence[int]
+
+
+class Acquired(NamedTuple):
+    """Records that a member has been given, all for the same time."""
+
+    first: int
+    last: int
+    delivery_count: int
+
+
+class Wish(NamedTuple):
+    """How much a member would like; a strict limit cuts batches, the usual one does not."""
+
+    member_id: str
+    max_records: int
+    batch_size: int
+    is_strict: bool = False
+
+
+class _Piece:
+    """Offsets that are about to be given out, or passed over."""
+
+    __slots__ = ("count", "first", "is_new", "is_skipped", "last")
+
+    def __init__(self, first: int, last: int, count: int, *, is_new: bool, is_skipped: bool):
+        self.first = first
+        self.last = last
+        self.count = count
+        self.is_new = is_new
+        self.is_skipped = is_skipped
+
+
+class SharePartition:
+    """The records in flight of one partition for one group."""
+
+    __slots__ = ("_may_be_free", "runs", "state_epoch")
+
+    def __init__(self, start_offset: int, state_epoch: int = 0) -> None:
+        self.runs = Runs(start_offset)
+        self.state_epoch = state_epoch
+        self._may_be_free = False
+
+    @classmethod
+    def load(cls, state: SharePartitionState, start_offset: int) -> "SharePartition":
+        """As the last leader left it; what it had given out and not settled is free again."""
+        loaded = cls(start_offset, state.state_epoch)
+        runs = loaded.runs
+        for first, last, delivery_state, count in sorted(state.batches):
+            if last < runs.next_offset:
+                continue
+            if first > runs.next_offset:
+                runs.append(Run(runs.next_offset, first - 1, RecordState.AVAILABLE, 0))
+            known = RecordState(delivery_state)
+            if known is RecordState.ACQUIRED:
+                known = RecordState.AVAILABLE
+            runs.append(Run(max(first, runs.next_offset), last, known, count))
+        runs.advance()
+        loaded._may_be_free = bool(runs.items)
+        return loaded
+
+    # --- what there is --------------------------------------------------------------------------
+
+    @property
+    def start_offset(self) -> int:
+        """Everything before it is done with."""
+        return self.runs.start_offset
+
+    @property
+    def next_offset(self) -> int:
+        """The first offset that nobody was ever given."""
+        return self.runs.next_offset
+
+    def fetch_offset(self) -> int:
+        """Where to read for the next member: what has come back goes first."""
+        if self._may_be_free:
+            for run in self.runs.items:
+                if run.is_free:
+                    return run.first
+            self._may_be_free = False
+        return self.runs.next_offset
+
+    def can_acquire(self, limits: ShareLimits) -> bool:
+        in_flight = len(self.runs)
+        return in_flight < limits.record_locks_max or self.fetch_offset() < self.runs.next_offset
+
+    def next_deadline_ms(self) -> int | None:
+        """When the first lock runs out."""
+        deadlines = [
+            run.deadline_ms for run in self.runs.items if run.state is RecordState.ACQUIRED
+        ]
+        return min(deadlines, default=None)
+
+    def count_of(self, state: RecordState) -> int:
+        return sum(len(run) for run in self.runs.items if run.state is state)
+
+    # --- giving out -----------------------------------------------------------------------------
+
+    def acquire(
+        self,
+        wish: Wish,
+        fetch_offset: int,
+        spans: Iterable[Span],
+        limits: ShareLimits,
+        now_ms: int,
+    ) -> list[Acquired]:
+        """Give a member records of the batches that were read from an offset on.
+
+        Batches are looked at one by one and only until the wish is met. Where the log has none
+        any more (compacted) or they are skipped, their offsets are archived on the way.
+        """
+        pieces = _Selection(self.runs, wish, limits).of(fetch_offset, spans)
+        acquired = [
+            self._give(piece, wish.member_id, now_ms + limits.lock_duration_ms)
+            for piece in pieces
+            if not self._pass_over(piece)
+        ]
+        if len(acquired) < len(pieces):
+            self.runs.advance()
+        return acquired
+
+    def _pass_over(self, piece: _Piece) -> bool:
+        if not piece.is_skipped:
+            return False
+        if piece.is_new:
+            self.runs.append(Run(piece.first, piece.last, RecordState.ARCHIVED, 0))
+        else:
+            for run in self.runs.cut(piece.first, piece.last):
+                self.runs.settle(run, RecordState.ARCHIVED)
+        return True
+
+    def _give(self, piece: _Piece, member_id: str, deadline_ms: int) -> Acquired:
+        if piece.is_new:
+            given = [Run(piece.first, piece.last, RecordState.ACQUIRED, 0)]
+            self.runs.append(given[0])
+        else:
+            given = self.runs.cut(piece.first, piece.last)
+        for run in given:
+            run.state = RecordState.ACQUIRED
+            run.count += 1
+            run.member_id = member_id
+            run.deadline_ms = deadline_ms
+        return Acquired(piece.first, piece.last, piece.count + 1)
+
+    # --- taking back ----------------------------------------------------------------------------
+
+    def acknowledge(
+        self,
+        member_id: str,
+        acknowledgements: Sequence[Acknowledgement],
+        limits: ShareLimits,
+        now_ms: int,
+    ) -> Change | None:
+        """What a member says of records that it holds: all of it counts, or nothing.
+
+        Offsets before the start are done with already, and passed over. Returns nothing if there
+        is nothing to be written, as with renewals.
+        """
+        said: list[tuple[int, int, AcknowledgeType]] = []
+        before = -1
+        for one in acknowledgements:
+            if one.last < self.start_offset:
+                continue
+            first = max(one.first, self.start_offset)
+            if first <= before:
+                raise InvalidRecordState(f"offset {first} is acknowledged twice at once")
+            before = one.last
+            self._check_held(member_id, first, one.last)
+            said.extend(_steps(one, first))
+        if not limits.can_renew and any(kind is AcknowledgeType.RENEW for _, _, kind in said):
+            raise InvalidRecordState("the group does not allow locks to be renewed")
+        return self._take_back(said, limits, now_ms)
+
+    def _check_held(self, member_id: str, first: int, last: int) -> None:
+        items = self.runs.items
+        if not items:
+            raise InvalidRecordState(f"none of the offsets {first} to {last} is acquired")
+        if last >= self.next_offset:
+            raise InvalidRequest(f"offset {last} has not been given to anybody yet")
+        index = self.runs.index_of(first)
+        while index < len(items) and (run := items[index]).first <= last:
+            if run.state is not RecordState.ACQUIRED or run.change is not None:
+                raise InvalidRecordState(f"offset {max(first, run.first)} is not acquired")
+            if run.member_id != member_id:
+                raise InvalidRecordState(
+                    f"offset {max(first, run.first)} is acquired by another member"
+                )
+            index += 1
+
+    def _take_back(
+        self, said: Iterable[tuple[int, int, AcknowledgeType]], limits: ShareLimits, now_ms: int
+    ) -> Change | None:
+        changed: list[Run] = []
+        for first, last, kind in said:
+            for run in self.runs.cut(first, last):
+                if kind is AcknowledgeType.RENEW:
+                    run.deadline_ms = now_ms + limits.lock_duration_ms
+                else:
+                    run.target = _outcome(kind, run.count, limits)
+                    changed.append(run)
+        return self._change(changed)
+
+    def release(self, member_id: str, limits: ShareLimits) -> Change | None:
+        """A member is gone: what it held goes to others."""
+        held = [
+            run
+            for run in self.runs.items
+            if run.state is RecordState.ACQUIRED
+            and run.member_id == member_id
+            and run.change is None
+        ]
+        return self._release(held, limits)
+
+    def expire(self, now_ms: int, limits: ShareLimits) -> Change | None:
+        """Locks have run out."""
+        late = [
+            run
+            for run in self.runs.items
+            if run.state is RecordState.ACQUIRED
+            and run.deadline_ms <= now_ms
+            and run.change is None
+        ]
+        return self._release(late, limits)
+
+    def _release(self, runs: list[Run], limits: ShareLimits) -> Change | None:
+        for run in runs:
+            run.target = _outcome(AcknowledgeType.RELEASE, run.count, limits)
+        return self._change(runs)
+
+    # --- dead letters ---------------------------------------------------------------------------
+
+    def archiving(self) -> list[Acquired]:
+        """What is given up and not in the dead letter topic yet."""
+        return [
+            Acquired(run.first, run.last, run.count)
+            for run in self.runs.items
+            if run.state is RecordState.ARCHIVING and run.change is None
+        ]
+
+    def archive(self, first: int, last: int) -> Change | None:
+        """Dead letters are written: their records are done with."""
+        first = max(first, self.start_offset)
+        if first > last or last >= self.next_offset:
+            return None
+        gone = [
+            run
+            for run in self.runs.cut(first, last)
+            if run.state is RecordState.ARCHIVING and run.change is None
+        ]
+        for run in gone:
+            run.target = RecordState.ARCHIVED
+        return self._change(gone)
+
+    # --- changes --------------------------------------------------------------------------------
+
+    def _change(self, runs: list[Run]) -> Change | None:
+        """What the persister is to write: where the start will be, and what is open behind it."""
+        if not runs:
+            return None
+        change = Change(runs)
+        for run in runs:
+            run.change = change
+        start = self.start_offset
+        for run in self.runs.items:
+            if not (run.is_done or (run.change is change and run.target.is_terminal)):
+                break
+            start = run.last + 1
+        done = sum(len(run) for run in runs if run.target.is_terminal)
+        change.start_offset = start
+        change.delivery_complete_count = self.runs.done_count + done - (start - self.start_offset)
+        change.batches = _batches(runs, start)
+        return change
+
+    def apply(self, change: Change) -> list[Acquired]:
+        """The change is written; returns what has to go to the dead letter topic now."""
+        letters = []
+        for run in change.runs:
+            target = run.target
+            if run.last >= self.start_offset and target is RecordState.ARCHIVING:
+                letters.append(Acquired(run.first, run.last, run.count))
+            self.runs.settle(run, target)
+            self._may_be_free |= target is RecordState.AVAILABLE
+        self.runs.advance()
+        return letters
+
+    def roll_back(self, change: Change) -> None:
+        """The change could not be written: the records stay with whom they are, locks running."""
+        for run in change.runs:
+            run.change = None
+            run.target = run.state
+
+    def drop_before(self, log_start_offset: int) -> None:
+        """Retention or a client has deleted records; it is written with the next change."""
+        self.runs.drop_before(log_start_offset)
+
+
+def _steps(
+    said: Acknowledgement, first: int
+) -> Iterable[tuple[int, int, AcknowledgeType]]:
+    """Types of single offsets as few rows of one type each; what lies before `first` left out."""
+    if len(said.types) == 1:
+        yield first, said.last, AcknowledgeType(said.types[0])
+        return
+    begin = first
+    types = said.types
+    for offset in range(first, said.last + 1):
+        kind = types[offset - said.first]
+        if offset == said.last or types[offset - said.first + 1] != kind:
+            yield begin, offset, AcknowledgeType(kind)
+            begin = offset + 1
+
+
+def _outcome(kind: AcknowledgeType, count: int, limits: ShareLimits) -> RecordState:
+    if kind is AcknowledgeType.ACCEPT:
+        return RecordState.ACKNOWLEDGED
+    if kind is AcknowledgeType.GAP:
+        return RecordState.ARCHIVED
+    if kind is AcknowledgeType.RELEASE and count < limits.delivery_count_limit:
+        return RecordState.AVAILABLE
+    return RecordState.ARCHIVING if limits.has_dead_letters else RecordState.ARCHIVED
+
+
+def _batches(runs: Iterable[Run], start_offset: int) -> list[StateBatch]:
+    """The runs as they are written, neighbours that fare alike in one."""
+    written: list[StateBatch] = []
+    for run in runs:
+        if run.last < start_offset:
+            continue
+        state, count = int(run.target), run.count
+        last = written[-1] if written else None
+        if (
+            last is not None
+            and last.last_offset + 1 == run.first
+            and last.delivery_state == state
+            and last.delivery_count == count
+        ):
+            written[-1] = StateBatch(last.first_offset, run.last, state, count)
+        else:
+            written.append(StateBatch(run.first, run.last, state, count))
+    return written
+
+
+class _Selection:
+    """Which offsets a member gets of what was read, decided before anything is changed.
+
+    A record that failed again and again may be what makes its neighbours fail. So from half of
+    the delivery limit on such a run is given out alone and in halves, and for the last time
+    record by record.
+    """
+
+    def __init__(self, runs: Runs, wish: Wish, limits: ShareLimits) -> None:
+        self._runs = runs
+        self._wish = wish
+        self._limit = limits.delivery_count_limit
+        self._throttle_from = max(2, (self._limit + 1) // 2)
+        self._left = wish.max_records
+        self._room = limits.record_locks_max - len(runs)
+        self._next = runs.next_offset
+        self._index = 0
+        self._pieces: list[_Piece] = []
+
+    def of(self, fetch_offset: int, spans: Iterable[Span]) -> list[_Piece]:
+        at = max(fetch_offset, self._runs.start_offset)
+        self._index = max(0, self._runs.index_of(at))
+        if self._left <= 0 or (at >= self._next and self._room <= 0):
+            return []
+        for first, last, is_skipped in spans:
+            if last < at:
+                continue
+            if first > at:
+                self._take(at, first - 1, is_skipped=True)
+            self._take(max(first, at), last, is_skipped=is_skipped)
+            at = last + 1
+            if self._left <= 0 or (at >= self._next and self._room <= 0):
+                break
+        return self._pieces
+
+    def _take(self, first: int, last: int, *, is_skipped: bool) -> None:
+        items = self._runs.items
+        while self._index < len(items) and self._left > 0:
+            run = items[self._index]
+            if run.first > last:
+                return
+            if run.last >= first and run.is_free:
+                self._take_again(run, max(first, run.first), min(last, run.last), is_skipped)
+            if run.last > last:
+                return
+            self._index += 1
+        if last >= self._next and self._left > 0 and self._room > 0:
+            self._take_new(last, is_skipped)
+
+    def _take_again(self, run: Run, first: int, last: int, is_skipped: bool) -> None:
+        if not is_skipped and run.count >= self._throttle_from:
+            if any(not piece.is_skipped for piece in self._pieces):
+                self._left = 0  # It is not given out together with others.
+                return
+            is_last_time = run.count >= self._limit - 1 and self._limit > 2
+            size = 1 if is_last_time else max(1, len(run) // 2)
+            last = min(last, first + size - 1)
+            self._add(first, last, run.count, is_new=False, is_skipped=False)
+            self._left = 0
+            return
+        if self._wish.is_strict and not is_skipped:
+            last = min(last, first + self._left - 1)
+        self._add(first, last, run.count, is_new=False, is_skipped=is_skipped)
+
+    def _take_new(self, last: int, is_skipped: bool) -> None:
+        first = self._next
+        if self._wish.is_strict and not is_skipped:
+            last = min(last, first + min(self._left, self._room) - 1)
+        self._add(first, last, 0, is_new=True, is_skipped=is_skipped)
+        self._next = last + 1
+        self._room -= last - first + 1
+
+    def _add(self, first: int, last: int, count: int, *, is_new: bool, is_skipped: bool) -> None:
+        before = self._pieces[-1] if self._pieces else None
+        if not is_skipped:
+            self._left -= last - first + 1
+        if (
+            before is not None
+            and before.last + 1 == first
+            and before.is_new == is_new
+            and before.count == count
+            and before.is_skipped == is_skipped
+            and (is_skipped or before.last - before.first + 1 < self._wish.batch_size)
+        ):
+            before.last = last
+        else:
+            self._pieces.append(
+                _Piece(first, last, count, is_new=is_new, is_skipped=is_skipped)
+            )

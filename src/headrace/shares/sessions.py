@@ -1,0 +1,156 @@
+"""Share sessions (KIP-932): the partitions that a member of a share group takes records from.
+
+A session belongs to one member and one connection. Requests name only what has changed and count
+up an epoch, so that a request that was lost or repeated is noticed. Records that a member holds
+go back when its session ends: by its last request (epoch -1), with its connection, or when it
+leaves the group. The number of sessions has a bound; who comes too late has to wait.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+from headrace.errors import (
+    InvalidRequest,
+    InvalidShareSessionEpoch,
+    ShareSessionLimitReached,
+    ShareSessionNotFound,
+)
+from headrace.protocol.uuids import Uuid
+
+FINAL_EPOCH = -1
+INITIAL_EPOCH = 0
+_EPOCH_MAX = (1 << 31) - 1
+
+
+class SessionKey(NamedTuple):
+    """A member of a group."""
+
+    group_id: str
+    member_id: str
+
+
+class Target(NamedTuple):
+    """A partition that a session takes records from."""
+
+    topic_id: Uuid
+    partition: int
+
+
+class ShareSession:
+    """What one member has asked for so far."""
+
+    __slots__ = ("connection", "epoch", "key", "targets", "unheard")
+
+    def __init__(self, key: SessionKey, connection: Hashable) -> None:
+        self.key = key
+        self.connection = connection
+        self.epoch = 1
+        self.targets: dict[Target, None] = {}
+        self.unheard: set[Target] = set()  # Of which the next answer speaks in any case.
+
+    def rotated(self, epoch: int) -> list[Target]:
+        """The partitions, each time another one first, so that none is starved."""
+        targets = list(self.targets)
+        if not targets:
+            return targets
+        at = epoch % len(targets)
+        return targets[at:] + targets[:at]
+
+
+class ShareSessions:
+    """All sessions of this node."""
+
+    def __init__(self, sessions_max: int) -> None:
+        self._sessions_max = sessions_max
+        self._sessions: dict[SessionKey, ShareSession] = {}
+        self._by_connection: dict[Hashable, dict[SessionKey, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def of_group(self, group_id: str) -> list[ShareSession]:
+        return [session for key, session in self._sessions.items() if key.group_id == group_id]
+
+    def fetch(
+        self,
+        key: SessionKey,
+        epoch: int,
+        wanted: Iterable[Target],
+        forgotten: Iterable[Target],
+        connection: Hashable,
+        *,
+        has_acknowledgements: bool,
+    ) -> ShareSession:
+        """The session of a ShareFetch; a new one, or the next step of the one there is."""
+        if epoch == INITIAL_EPOCH:
+            if has_acknowledgements:
+                raise InvalidRequest("a first share fetch cannot acknowledge anything yet")
+            return self._open(key, wanted, connection)
+        session = self._find(key)
+        if epoch == FINAL_EPOCH:
+            return session
+        _step(session, epoch)
+        for target in forgotten:
+            session.targets.pop(target, None)
+        for target in wanted:
+            if target not in session.targets:
+                session.targets[target] = None
+                session.unheard.add(target)
+        return session
+
+    def acknowledge(self, key: SessionKey, epoch: int) -> ShareSession:
+        """The session of a ShareAcknowledge, which must be there already."""
+        if epoch == INITIAL_EPOCH:
+            raise InvalidShareSessionEpoch("a share session is begun by a fetch")
+        session = self._find(key)
+        if epoch != FINAL_EPOCH:
+            _step(session, epoch)
+        return session
+
+    def close(self, key: SessionKey) -> ShareSession | None:
+        """End a session; what its member holds is to be released."""
+        session = self._sessions.pop(key, None)
+        if session is not None:
+            keys = self._by_connection[session.connection]
+            del keys[key]
+            if not keys:
+                del self._by_connection[session.connection]
+        return session
+
+    def disconnect(self, connection: Hashable) -> list[ShareSession]:
+        """End the sessions of a connection that is gone."""
+        found = [self.close(key) for key in list(self._by_connection.get(connection, ()))]
+        return [session for session in found if session is not None]
+
+    def _open(
+        self, key: SessionKey, wanted: Iterable[Target], connection: Hashable
+    ) -> ShareSession:
+        self.close(key)
+        if len(self._sessions) >= self._sessions_max:
+            raise ShareSessionLimitReached(
+                f"this broker serves {self._sessions_max} share sessions already "
+                "(group.share.max.share.sessions)"
+            )
+        session = ShareSession(key, connection)
+        session.targets = dict.fromkeys(wanted)
+        session.unheard = set(session.targets)
+        self._sessions[key] = session
+        self._by_connection.setdefault(connection, {})[key] = None
+        return session
+
+    def _find(self, key: SessionKey) -> ShareSession:
+        session = self._sessions.get(key)
+        if session is None:
+            raise ShareSessionNotFound(
+                f"member {key.member_id} of {key.group_id} has no share session here"
+            )
+        return session
+
+
+def _step(session: ShareSession, epoch: int) -> None:
+    if epoch != session.epoch:
+        raise InvalidShareSessionEpoch(
+            f"the share session of {session.key.member_id} is at epoch {session.epoch}, "
+            f"not {epoch}"
+        )
+    session.epoch = 1 if epoch == _EPOCH_MAX else epoch + 1
