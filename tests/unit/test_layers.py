@@ -19,7 +19,7 @@ ROWS = (
     {"security", "storage"},
     {"raft", "metadata", "controller"},
     {"coordination"},
-    {"groups", "transactions"},
+    {"groups", "shares", "transactions"},
     {"broker", "client"},
     {"cli", "testing"},
 )

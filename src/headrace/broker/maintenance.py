@@ -69,6 +69,11 @@ class Maintenance:
             self.expire_producers,
             "producer expiry",
         )
+        every(
+            lambda: self._broker.settings.share_coordinator_state_topic_prune_interval_ms,
+            self._broker.shares.prune,
+            "pruning of share states",
+        )
 
     async def checkpoint_high_watermarks(self) -> None:
         await self._write(self._broker.directories.plan_high_watermarks())

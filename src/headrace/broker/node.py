@@ -24,6 +24,8 @@ from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.reports import report
 from headrace.broker.server import CannotListen, Server, ServerLimits, failure_text
+from headrace.broker.share_coordinator import ShareCoordinator
+from headrace.broker.share_state import ShareStates
 from headrace.broker.telemetry import Telemetry
 from headrace.broker.topic_configs import TopicConfigs
 from headrace.broker.topic_creation import TopicCreation
@@ -88,6 +90,8 @@ class Broker:
             self, CONSUMER_OFFSETS, self._new_group_shard
         )
         self.transactions = TransactionCoordinator(self)
+        self.shares = ShareCoordinator(self)
+        self.share_states = ShareStates(self)
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.flusher = Flusher(
             loop,
@@ -236,11 +240,16 @@ class Broker:
     @property
     def coordinators(self) -> "tuple[Coordinator[Any], ...]":
         """Every internal topic whose shards live here."""
-        return (self.groups, self.transactions.coordinator)
+        return (self.groups, self.transactions.coordinator, self.shares.coordinator)
 
     def _follow_topics(self, delta: "ImageDelta", image: MetadataImage) -> None:
         for coordinator in self.coordinators:
             coordinator.follow(image)
+        if not delta.topics_deleted:
+            return
+        ids = {topic.id for topic in delta.topics_deleted}
+        self.shares.on_topics_deleted(ids)
+        self.groups.for_each(lambda state: state.on_topic_ids_deleted(ids))
         gone = {topic.name for topic in delta.topics_deleted} - image.topics.keys()
         if gone:
             self.groups.for_each(lambda state: state.on_topics_deleted(gone))

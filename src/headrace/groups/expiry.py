@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from headrace.coordination.effects import Effects
-from headrace.groups.group import Group
+from headrace.groups.group import Group, GroupType
 from headrace.groups.offset_records import NO_EXPIRY, CommittedOffset, OffsetKey, offset_tombstone
 from headrace.groups.offsets import EXPIRY, RECORDS_PER_BATCH
 
@@ -50,8 +50,13 @@ def expired_offsets(
 
 
 def has_nothing_left(shard: "GroupShard", group: Group, expired: int) -> bool:
-    """Whether a group has neither members nor, when these are gone, offsets."""
-    if group.state_name != "Empty" or shard.offsets.has_pending(group.group_id):
+    """Whether a group has neither members nor, when these are gone, offsets.
+
+    A share group's offsets are with the share coordinator: only who deletes it knows it is over.
+    """
+    if group.state_name != "Empty" or group.type is GroupType.SHARE:
+        return False
+    if shard.offsets.has_pending(group.group_id):
         return False
     total = sum(map(len, shard.offsets.of(group.group_id).values()))
     return total == expired

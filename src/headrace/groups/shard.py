@@ -5,13 +5,13 @@ records, and `on_timer`, for the timers whose names begin with its name (`classi
 module is imported when the first record or request needs it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from headrace.coordination.effects import Effects, RecordFacts, Ticket, TimerKey
 from headrace.errors import GroupIdNotFound
-from headrace.groups.group import Group, OnTimer, Replay
+from headrace.groups.group import Group, GroupType, OnTimer, Replay
 from headrace.groups.offset_records import OFFSET_COMMIT
 from headrace.groups.offsets import EXPIRY, Offsets, forget_topics
 from headrace.protocol.coordinator_records import (
@@ -22,6 +22,7 @@ from headrace.protocol.coordinator_records import (
     record_types,
 )
 from headrace.protocol.schemas.records import groups as schemas
+from headrace.protocol.uuids import Uuid
 from headrace.runtime.metrics import CoordinatorMetrics
 
 if TYPE_CHECKING:
@@ -111,6 +112,13 @@ class GroupShard:
     def on_topics_deleted(self, topics: set[str]) -> Iterator[Effects[None]]:
         """Offsets of a topic that is gone mean nothing to one that takes its name."""
         return forget_topics(self.offsets, topics)
+
+    def on_topic_ids_deleted(self, topic_ids: Set[Uuid]) -> Iterator[Effects[None]]:
+        """Share groups know topics by their ids."""
+        if any(group.type is GroupType.SHARE for group in self.groups.values()):
+            from headrace.groups.share import on_topics_deleted
+
+            yield from on_topics_deleted(self, topic_ids)
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects[None]:
         if key == EXPIRY:

@@ -46,9 +46,14 @@ DEFAULT_LEVELS: Mapping[str, int] = MappingProxyType(
         METADATA_VERSION: 25,
         GROUP_VERSION: 1,
         TRANSACTION_VERSION: 2,
+        SHARE_VERSION: 1,
+        STREAMS_VERSION: 1,
     }
 )
-"""The levels of a new cluster: the highest that every Kafka from 4.0 on can join."""
+"""The levels of a new cluster: everything is on, in forms that every Kafka from 4.2 on can join.
+
+Metadata stays at the level of 4.0: nothing here needs a later one, and going back is impossible.
+"""
 
 METADATA_VERSION_NAMES: Mapping[int, str] = {
     7: "3.3-IV3",

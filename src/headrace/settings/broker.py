@@ -171,10 +171,16 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     group_share_partition_max_record_locks: int = 2000
     group_share_min_partition_max_record_locks: int = 100
     group_share_max_partition_max_record_locks: int = 4000
+    group_share_max_size: int = 200
+    group_share_assignors: tuple[str, ...] = ("simple",)
+    group_share_initialize_retry_interval_ms: int = 30_000
     share_coordinator_state_topic_num_partitions: int = 50
     share_coordinator_state_topic_replication_factor: int = 3
     share_coordinator_state_topic_min_isr: int = 2
     share_coordinator_state_topic_segment_bytes: int = 100 << 20
+    share_coordinator_state_topic_prune_interval_ms: int = 5 * _MINUTE_MS
+    share_coordinator_snapshot_update_records_per_snapshot: int = 500
+    share_coordinator_cold_partition_snapshot_interval_ms: int = 5 * _MINUTE_MS
 
     transaction_max_timeout_ms: int = 900_000
     transaction_state_log_num_partitions: int = 50

@@ -260,6 +260,9 @@ _INTERNAL = frozenset(
         "log.initial.task.delay.ms",
         "producer.id.expiration.check.interval.ms",
         "group.consumer.regex.refresh.interval.ms",
+        "group.share.initialize.retry.interval.ms",
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+        "share.coordinator.state.topic.prune.interval.ms",
     }
 )
 

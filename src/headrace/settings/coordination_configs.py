@@ -28,6 +28,11 @@ def _migration_policy(value: Value) -> str | None:
     return f"must be one of {', '.join(_POLICIES)}"
 
 
+def _simple(value: Value) -> str | None:
+    """The one assignor of share groups that there is."""
+    return None if value == ("simple",) else "must be simple, the only assignor of share groups"
+
+
 GROUPS: tuple[_Row, ...] = (
     ("group.initial.rebalance.delay.ms", _INT, _FIXED, None,
      "How long a new group waits for more members before its first rebalance."),
@@ -146,6 +151,12 @@ SHARE_GROUPS: tuple[_Row, ...] = (
      "The lowest limit of records in flight that a share group may be given."),
     ("group.share.max.partition.max.record.locks", _INT, _FIXED, between(2000, 10_000),
      "The highest limit of records in flight that a share group may be given."),
+    ("group.share.max.size", _INT, _FIXED, between(1, 1000),
+     "How many members a share group may have."),
+    ("group.share.assignors", _LIST, _FIXED, _simple,
+     "Who shares out the partitions of share groups: there is one, simple."),
+    ("group.share.initialize.retry.interval.ms", _INT, _FIXED, at_least(1),
+     "When to try again to begin the states of partitions that a share group is to read."),
     ("share.coordinator.state.topic.num.partitions", _INT, _FIXED, at_least(1),
      "Partitions of the topic of share states; must not change after it was created."),
     ("share.coordinator.state.topic.replication.factor", _SHORT, _FIXED, at_least(1),
@@ -154,6 +165,12 @@ SHARE_GROUPS: tuple[_Row, ...] = (
      "In-sync replicas that the topic of share states needs, or as many as it has replicas."),
     ("share.coordinator.state.topic.segment.bytes", _INT, _FIXED, at_least(1),
      "The segment size of the topic of share states."),
+    ("share.coordinator.state.topic.prune.interval.ms", _INT, _FIXED, at_least(1),
+     "How often records that later ones made redundant are deleted from the topic."),
+    ("share.coordinator.snapshot.update.records.per.snapshot", _INT, _FIXED, between(0, 500),
+     "How many changes of a share partition are written before its whole state is."),
+    ("share.coordinator.cold.partition.snapshot.interval.ms", _INT, _FIXED, at_least(1),
+     "After this time the whole state of a share partition is written in any case."),
 )  # fmt: skip
 
 TRANSACTIONS: tuple[_Row, ...] = (

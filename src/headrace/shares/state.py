@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from headrace.protocol.uuids import Uuid
+from headrace.protocol.uuids import Uuid, to_text
 
 UNINITIALIZED = -1
 """The start offset of a share partition whose first offset is still to be chosen."""
@@ -38,3 +38,8 @@ class SharePartitionState(msgspec.Struct, frozen=True):
     start_offset: int = UNINITIALIZED
     delivery_complete_count: int = UNKNOWN_COUNT
     batches: tuple[StateBatch, ...] = ()
+
+
+def coordinator_key(key: SharePartitionKey) -> str:
+    """The name by which FindCoordinator and the partitions of the state topic know it."""
+    return f"{key.group_id}:{to_text(key.topic_id)}:{key.partition}"

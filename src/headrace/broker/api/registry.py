@@ -225,6 +225,56 @@ APIS: dict[int, Entry] = _table(
         "groups.streams_group_describe:streams_group_describe",
     ),
     Entry(
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        range(1, 2),
+        "groups.share_group_heartbeat:share_group_heartbeat",
+    ),
+    Entry(
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        range(1, 2),
+        "groups.share_group_describe:share_group_describe",
+    ),
+    Entry(
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        range(1),
+        "share.initialize_share_group_state:initialize_share_group_state",
+    ),
+    Entry(
+        ApiKey.READ_SHARE_GROUP_STATE,
+        range(1),
+        "share.read_share_group_state:read_share_group_state",
+    ),
+    Entry(
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        range(2),
+        "share.write_share_group_state:write_share_group_state",
+    ),
+    Entry(
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        range(1),
+        "share.delete_share_group_state:delete_share_group_state",
+    ),
+    Entry(
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+        range(2),
+        "share.read_share_group_state_summary:read_share_group_state_summary",
+    ),
+    Entry(
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        range(2),
+        "share.describe_share_group_offsets:describe_share_group_offsets",
+    ),
+    Entry(
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        range(1),
+        "share.alter_share_group_offsets:alter_share_group_offsets",
+    ),
+    Entry(
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        range(1),
+        "share.delete_share_group_offsets:delete_share_group_offsets",
+    ),
+    Entry(
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
         range(1),
         "telemetry.get_telemetry_subscriptions:get_telemetry_subscriptions",

@@ -3,7 +3,9 @@
 from collections.abc import Coroutine
 
 from headrace.broker.api.registry import Call, api
+from headrace.broker.share_groups import forget_group
 from headrace.errors import InvalidGroupId, KafkaError
+from headrace.groups.group import GroupType
 from headrace.groups.offsets import delete_group
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.delete_groups import (
@@ -35,6 +37,9 @@ async def _delete(group_id: str, call: Call) -> None:
     if not group_id:
         raise InvalidGroupId("the group id is empty")
     shard = call.broker.groups.shard_for(group_id)
+    group = shard.state.groups.get(group_id)
+    if group is not None and group.type is GroupType.SHARE:
+        await forget_group(call.broker, shard, group_id)
     done = shard.carry_out(delete_group(shard.state, group_id))
     if isinstance(done, Coroutine):
         await done

@@ -1,0 +1,1 @@
+"""APIs of share groups: queues over topics (KIP-932)."""

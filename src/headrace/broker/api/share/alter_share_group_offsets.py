@@ -1,0 +1,80 @@
+"""AlterShareGroupOffsets v0: let a share group without members start over elsewhere."""
+
+from headrace.broker.api.registry import Call, api
+from headrace.broker.share_groups import Refusals, begin_states, carried_out, check_enabled
+from headrace.errors import InvalidGroupId, UnknownTopicOrPartition
+from headrace.groups.share import share_group_or_new
+from headrace.groups.share_states import Alteration, alter, not_initialized
+from headrace.metadata.image import MetadataImage
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponse,
+)
+from headrace.protocol.schemas.alter_share_group_offsets import (
+    AlterShareGroupOffsetsResponsePartition as Partition,
+)
+from headrace.protocol.schemas.alter_share_group_offsets import (
+    AlterShareGroupOffsetsResponseTopic as Topic,
+)
+from headrace.protocol.uuids import Uuid
+
+_UNKNOWN = UnknownTopicOrPartition("This server does not host this topic-partition.")
+
+
+@api(ApiKey.ALTER_SHARE_GROUP_OFFSETS, versions=range(1))
+async def alter_share_group_offsets(
+    request: AlterShareGroupOffsetsRequest, call: Call
+) -> AlterShareGroupOffsetsResponse:
+    check_enabled(call.broker)
+    if not request.group_id:
+        raise InvalidGroupId("the group id is empty")
+    broker, group_id = call.broker, request.group_id
+    shard = broker.groups.shard_for(group_id)
+    group = share_group_or_new(shard.state, group_id)
+    offsets = _existing(request, broker.image)
+    effects = alter(group, offsets, broker.image, broker.clock.now_ms())
+    alteration: Alteration = await carried_out(shard, effects)
+    refused = await begin_states(
+        broker, shard, group_id, alteration.state_epoch, alteration.offsets
+    )
+    not_initialized(shard.state, group_id, alteration.offsets)
+    return AlterShareGroupOffsetsResponse(
+        responses=[_answered(topic, broker.image, refused) for topic in request.topics]
+    )
+
+
+def _existing(
+    request: AlterShareGroupOffsetsRequest, image: MetadataImage
+) -> dict[Uuid, dict[int, int]]:
+    """The offsets for partitions that there are."""
+    offsets: dict[Uuid, dict[int, int]] = {}
+    for asked in request.topics:
+        topic = image.topics.get(asked.topic_name)
+        if topic is not None:
+            found = {
+                one.partition_index: one.start_offset
+                for one in asked.partitions
+                if 0 <= one.partition_index < len(topic.partitions)
+            }
+            if found:
+                offsets.setdefault(topic.id, {}).update(found)
+    return offsets
+
+
+def _answered(
+    asked: AlterShareGroupOffsetsRequestTopic, image: MetadataImage, refused: Refusals
+) -> Topic:
+    topic = image.topics.get(asked.topic_name)
+    answered = Topic(topic_name=asked.topic_name, partitions=[])
+    if topic is not None:
+        answered.topic_id = topic.id
+    for one in asked.partitions:
+        row = Partition(one.partition_index)
+        exists = topic is not None and 0 <= one.partition_index < len(topic.partitions)
+        error = refused.get((answered.topic_id, one.partition_index)) if exists else _UNKNOWN
+        if error is not None:
+            row.error_code, row.error_message = error.code, str(error)
+        answered.partitions.append(row)
+    return answered

@@ -1,0 +1,103 @@
+"""DescribeShareGroupOffsets v0-1: where share groups start to read, and how far behind they are.
+
+v1 adds the lag (KIP-1226): the records that are neither delivered for good nor given up.
+"""
+
+from collections.abc import Iterable
+
+from headrace.broker.api.registry import Call, api
+from headrace.broker.share_groups import check_enabled
+from headrace.errors import KafkaError
+from headrace.groups.share_group import ShareGroup
+from headrace.metadata.image import TopicImage
+from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.schemas.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+)
+from headrace.protocol.schemas.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsResponseGroup as Group,
+)
+from headrace.protocol.schemas.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsResponsePartition as Partition,
+)
+from headrace.protocol.schemas.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsResponseTopic as Topic,
+)
+from headrace.shares.state import UNINITIALIZED, UNKNOWN_COUNT, SharePartitionKey
+
+_UNKNOWN_LAG = -1
+
+
+def _refuse(
+    request: DescribeShareGroupOffsetsRequest, error: KafkaError, version: int
+) -> DescribeShareGroupOffsetsResponse:
+    return DescribeShareGroupOffsetsResponse(
+        groups=[_refused(one.group_id, error) for one in request.groups]
+    )
+
+
+@api(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, versions=range(2), refuse=_refuse)
+async def describe_share_group_offsets(
+    request: DescribeShareGroupOffsetsRequest, call: Call
+) -> DescribeShareGroupOffsetsResponse:
+    check_enabled(call.broker)
+    return DescribeShareGroupOffsetsResponse(
+        groups=[await _group(one, call) for one in request.groups]
+    )
+
+
+async def _group(asked: DescribeShareGroupOffsetsRequestGroup, call: Call) -> Group:
+    topics_by_name = call.broker.image.topics
+    described = []
+    try:
+        for name, partitions in _topics(asked, call):
+            topic = topics_by_name.get(name)
+            if topic is None:
+                unknown = [Partition(one, UNINITIALIZED) for one in partitions]
+                described.append(Topic(topic_name=name, partitions=unknown))
+            else:
+                rows = [await _partition(asked.group_id, topic, one, call) for one in partitions]
+                described.append(Topic(name, topic.id, rows))
+    except KafkaError as error:
+        return _refused(asked.group_id, error)
+    return Group(group_id=asked.group_id, topics=described)
+
+
+def _topics(
+    asked: DescribeShareGroupOffsetsRequestGroup, call: Call
+) -> Iterable[tuple[str, Iterable[int]]]:
+    """What is asked for; without topics, all that the group has states for."""
+    shard = call.broker.groups.shard_for(asked.group_id)
+    if asked.topics is not None:
+        return [(one.topic_name, one.partitions) for one in asked.topics]
+    group = shard.state.groups.get(asked.group_id)
+    if not isinstance(group, ShareGroup):
+        return []
+    known = call.broker.image.topics_by_id
+    return [
+        (known[topic_id].name, sorted(one.partitions))
+        for topic_id, one in group.states.initialized.items()
+        if topic_id in known
+    ]
+
+
+async def _partition(group_id: str, topic: TopicImage, index: int, call: Call) -> Partition:
+    key = SharePartitionKey(group_id, topic.id, index)
+    try:
+        state = await call.broker.share_states.summary(key)
+    except KafkaError:
+        return Partition(index, UNINITIALIZED)
+    row = Partition(index, state.start_offset, state.leader_epoch, _UNKNOWN_LAG)
+    if state.start_offset != UNINITIALIZED and state.delivery_complete_count != UNKNOWN_COUNT:
+        try:
+            end_offset = call.broker.partitions.find(topic.name, index).online_log().high_watermark
+        except KafkaError as error:
+            return Partition(index, error_code=error.code, error_message=str(error))
+        row.lag = end_offset - state.start_offset - state.delivery_complete_count
+    return row
+
+
+def _refused(group_id: str, error: KafkaError) -> Group:
+    return Group(group_id=group_id, error_code=error.code, error_message=str(error))

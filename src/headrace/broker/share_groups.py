@@ -1,0 +1,108 @@
+"""What share groups ask of the share coordinator: states begun, forgotten and looked at."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import TYPE_CHECKING, Any
+
+from headrace.broker.coordinators import Shard
+from headrace.coordination.effects import Effects
+from headrace.errors import KafkaError, UnknownTopicOrPartition, UnsupportedVersion
+from headrace.groups.share_states import (
+    Forgetting,
+    Partitions,
+    forgotten,
+    initialized,
+)
+from headrace.metadata.features import SHARE_VERSION
+from headrace.protocol.uuids import Uuid
+from headrace.shares.state import SharePartitionKey
+
+if TYPE_CHECKING:
+    from headrace.broker.node import Broker
+    from headrace.groups.shard import GroupShard
+
+log = logging.getLogger(__name__)
+
+Refusals = Mapping[tuple[Uuid, int], KafkaError]
+
+_STATES_PER_TURN = 100
+"""How many states are written before the event loop sees to others."""
+
+
+def check_enabled(broker: "Broker") -> None:
+    """Raise unless the cluster has agreed to have share groups."""
+    if not broker.image.features.get(SHARE_VERSION, 0):
+        raise UnsupportedVersion(
+            "share groups are switched off in this cluster: raise the feature share.version to 1"
+        )
+
+
+async def begin_states(
+    broker: "Broker",
+    shard: "Shard[GroupShard]",
+    group_id: str,
+    state_epoch: int,
+    offsets: Mapping[Uuid, Mapping[int, int]],
+) -> Refusals:
+    """Begin states at these offsets and note which are; returns why others are not.
+
+    Who has done with the refusals says so to `not_initialized`.
+    """
+    done: dict[Uuid, set[int]] = {}
+    refused: dict[tuple[Uuid, int], KafkaError] = {}
+    wanted = [(one, *each) for one, found in offsets.items() for each in found.items()]
+    for count, (topic_id, partition, offset) in enumerate(wanted, 1):
+        key = SharePartitionKey(group_id, topic_id, partition)
+        try:
+            await broker.share_states.initialize(key, state_epoch, offset)
+            done.setdefault(topic_id, set()).add(partition)
+        except KafkaError as error:
+            log.warning("the state of %s in %s is not begun: %s", partition, group_id, error)
+            refused[topic_id, partition] = error
+        if count % _STATES_PER_TURN == 0:
+            await asyncio.sleep(0)
+    begun = {topic_id: frozenset(partitions) for topic_id, partitions in done.items()}
+    await carried_out(shard, initialized(shard.state, group_id, begun))
+    return refused
+
+
+async def forget_states(
+    broker: "Broker", shard: "Shard[GroupShard]", group_id: str, partitions: Partitions
+) -> Mapping[Uuid, KafkaError]:
+    """Delete states and note which topics have none any more; returns why others still do."""
+    refused: dict[Uuid, KafkaError] = {}
+    count = 0
+    for topic_id, numbers in partitions.items():
+        for partition in numbers:
+            key = SharePartitionKey(group_id, topic_id, partition)
+            try:
+                await broker.share_states.delete(key)
+            except UnknownTopicOrPartition:
+                pass  # Gone with its topic.
+            except KafkaError as error:
+                refused[topic_id] = error
+            count += 1
+            if count % _STATES_PER_TURN == 0:
+                await asyncio.sleep(0)
+    gone = [topic_id for topic_id in partitions if topic_id not in refused]
+    await carried_out(shard, forgotten(shard.state, group_id, gone))
+    return refused
+
+
+async def forget_group(broker: "Broker", shard: "Shard[GroupShard]", group_id: str) -> None:
+    """Delete all states of a share group that is about to be deleted."""
+    from headrace.groups.share import share_group
+    from headrace.groups.share_states import forget_all
+
+    effects = forget_all(share_group(shard.state, group_id), broker.image)
+    forgetting: Forgetting = await carried_out(shard, effects)
+    refused = await forget_states(broker, shard, group_id, forgetting.partitions)
+    for error in refused.values():
+        raise error
+
+
+async def carried_out(shard: "Shard[GroupShard]", effects: Effects[Any]) -> Any:
+    """The reply to a decision, once it is written."""
+    reply = shard.carry_out(effects)
+    return await reply if isinstance(reply, Coroutine) else reply

@@ -1,0 +1,318 @@
+"""One partition of `__share_group_state` as state: the share coordinator (KIP-932).
+
+What is known of a share partition is its last snapshot and the updates after it; after some of
+these comes the next snapshot. Records before the oldest of all last snapshots say nothing that
+counts, and the shell deletes them from time to time.
+
+Two epochs lock out those who come too late. The leader epoch, raised when a new leader of the
+partition reads the state: the one before must not write any more. The state epoch, raised when
+the state is begun anew: what a leader still writes of the old one must not come after that.
+"""
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headrace.coordination.effects import Effects, RecordFacts, Ticket, TimerKey
+from headrace.errors import (
+    FencedLeaderEpoch,
+    FencedStateEpoch,
+    InvalidRequest,
+    UnknownTopicOrPartition,
+)
+from headrace.protocol.coordinator_records import (
+    CoordinatorRecord,
+    RecordTypes,
+    decode_key,
+    decode_value,
+    record_types,
+)
+from headrace.protocol.schemas.records import shares as schemas
+from headrace.protocol.uuids import Uuid
+from headrace.shares import records
+from headrace.shares.batches import combine
+from headrace.shares.state import (
+    UNINITIALIZED,
+    UNKNOWN_COUNT,
+    SharePartitionKey,
+    SharePartitionState,
+    StateBatch,
+)
+
+if TYPE_CHECKING:
+    from headrace.metadata.image import MetadataImage
+    from headrace.settings.broker import BrokerSettings
+
+TYPES: RecordTypes = record_types(schemas)
+
+ANY_EPOCH = -1
+"""An epoch that is not compared: of one who does not know it."""
+
+_COLD: TimerKey = ("cold",)
+_RECORDS_MAX = 500  # In one batch, which is also one turn of the event loop.
+_NOT_THERE = SharePartitionState(start_offset=UNINITIALIZED, delivery_complete_count=UNKNOWN_COUNT)
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A share partition's state, and where its records stand."""
+
+    state: SharePartitionState
+    snapshot_epoch: int = 0
+    created_ms: int = 0
+    written_ms: int = 0
+    snapshot_offset: int = -1
+    updates: int = 0  # Since the last snapshot.
+    leader_epoch_seen: int = -1  # The highest; that of the state itself begins anew with it.
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether its last snapshot was written because nothing else was."""
+        return self.created_ms != self.written_ms
+
+
+class ShareShard:
+    """The share partitions whose states are in one partition of the topic."""
+
+    def __init__(
+        self,
+        settings: "Callable[[], BrokerSettings]",
+        image: "Callable[[], MetadataImage]",
+    ) -> None:
+        self._settings = settings
+        self._image = image
+        self._coming: tuple[CoordinatorRecord, SharePartitionKey, Held] | None = None
+        self.held: dict[SharePartitionKey, Held] = {}
+        self.next_offset = 0
+
+    # --- decisions --------------------------------------------------------------------------------
+
+    def initialize(
+        self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
+    ) -> Effects[SharePartitionState]:
+        """Begin a state, or begin it anew: nothing is delivered, and nothing under way."""
+        held = self.held.get(key)
+        _check_key(key)
+        if held is not None:
+            _check_state_epoch(held, state_epoch)
+        self._check_exists(key)
+        known = start_offset != UNINITIALIZED
+        state = SharePartitionState(
+            state_epoch=state_epoch,
+            leader_epoch=0,
+            start_offset=start_offset,
+            delivery_complete_count=0 if known else UNKNOWN_COUNT,
+        )
+        snapshot_epoch = 0 if held is None else held.snapshot_epoch + 1
+        return self._snapshot(key, state, snapshot_epoch, now_ms)
+
+    def read(
+        self, key: SharePartitionKey, leader_epoch: int, now_ms: int
+    ) -> Effects[SharePartitionState]:
+        """The state, for a leader; one of a higher epoch locks the last one out by reading it."""
+        _check_key(key)
+        held = self._known(key, "Read")
+        _check_leader_epoch(held, leader_epoch)
+        self._check_exists(key)
+        state = held.state
+        if leader_epoch in (ANY_EPOCH, held.leader_epoch_seen):
+            return Effects(state)
+        raised = msgspec.structs.replace(state, leader_epoch=leader_epoch)
+        return self._write(key, held, raised, (), now_ms)
+
+    def write(
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Sequence[StateBatch],
+        now_ms: int,
+    ) -> Effects[SharePartitionState]:
+        """Take in what has changed."""
+        _check_key(key)
+        held = self._known(key, "Write")
+        _check_leader_epoch(held, leader_epoch)
+        _check_state_epoch(held, state_epoch)
+        self._check_exists(key)
+        known = held.state
+        start = known.start_offset if start_offset == UNINITIALIZED else start_offset
+        state = SharePartitionState(
+            state_epoch=known.state_epoch,
+            leader_epoch=known.leader_epoch,
+            start_offset=start,
+            delivery_complete_count=delivery_complete_count,
+            batches=combine(known.batches, batches, start),
+        )
+        return self._write(key, held, state, batches, now_ms)
+
+    def summary(self, key: SharePartitionKey) -> Effects[SharePartitionState]:
+        """The state without its batches; one that nobody began has no start offset."""
+        _check_key(key)
+        self._check_exists(key)
+        held = self.held.get(key)
+        return Effects(_NOT_THERE if held is None else held.state)
+
+    def delete(self, key: SharePartitionKey) -> Effects[SharePartitionState]:
+        """Forget a state; one that is not there is forgotten already."""
+        _check_key(key)
+        self._check_exists(key)
+        if key not in self.held:
+            return Effects(_NOT_THERE)
+        return Effects(_NOT_THERE, [records.tombstone(key)])
+
+    def on_topics_deleted(self, topic_ids: Set[Uuid]) -> Iterator[Effects[None]]:
+        """Forget the states of topics that are gone."""
+        gone = [records.tombstone(key) for key in self.held if key.topic_id in topic_ids]
+        for start in range(0, len(gone), _RECORDS_MAX):
+            yield Effects(records=gone[start : start + _RECORDS_MAX])
+
+    @property
+    def redundant_before(self) -> int:
+        """Records below this offset say nothing that later ones do not say again."""
+        return min((one.snapshot_offset for one in self.held.values()), default=self.next_offset)
+
+    def _known(self, key: SharePartitionKey, verb: str) -> Held:
+        held = self.held.get(key)
+        if held is None:
+            raise InvalidRequest(f"{verb} operation on uninitialized share partition not allowed.")
+        return held
+
+    def _check_exists(self, key: SharePartitionKey) -> None:
+        topic = self._image().topics_by_id.get(key.topic_id)
+        if topic is None or key.partition >= len(topic.partitions):
+            raise UnknownTopicOrPartition("This server does not host this topic-partition.")
+
+    def _write(
+        self,
+        key: SharePartitionKey,
+        held: Held,
+        state: SharePartitionState,
+        batches: Sequence[StateBatch],
+        now_ms: int,
+    ) -> Effects[SharePartitionState]:
+        """An update, or a snapshot if there were enough of them."""
+        if held.updates >= self._settings().share_coordinator_snapshot_update_records_per_snapshot:
+            return self._snapshot(key, state, held.snapshot_epoch + 1, now_ms)
+        own = combine((), batches, state.start_offset)
+        record = records.update(key, held.snapshot_epoch, state, own)
+        after = msgspec.structs.replace(
+            held,
+            state=state,
+            updates=held.updates + 1,
+            leader_epoch_seen=max(held.leader_epoch_seen, state.leader_epoch),
+        )
+        self._coming = record, key, after
+        return Effects(state, [record])
+
+    def _snapshot(
+        self, key: SharePartitionKey, state: SharePartitionState, snapshot_epoch: int, now_ms: int
+    ) -> Effects[SharePartitionState]:
+        return Effects(state, [records.snapshot(key, snapshot_epoch, state, now_ms, now_ms)])
+
+    # --- the doors of the shell (coordination.effects.ShardState) ---------------------------------
+
+    def replay(self, record: CoordinatorRecord, facts: RecordFacts) -> None:
+        """Live, an update is at hand and need not be read from its record again."""
+        self.next_offset = facts.offset + 1
+        coming, self._coming = self._coming, None
+        if coming is not None and coming[0] is record:
+            self.held[coming[1]] = coming[2]
+            return
+        key = decode_key(TYPES, record.key)
+        if not isinstance(key, schemas.ShareSnapshotKey | schemas.ShareUpdateKey):
+            return
+        named = SharePartitionKey(key.group_id, key.topic_id, key.partition)
+        if record.value is None:
+            self.held.pop(named, None)
+        else:
+            held = self.held.get(named)
+            value = decode_value(TYPES, key, record.value)
+            self.held[named] = _replayed(held, value, facts.offset)
+
+    def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
+        """Nobody writes to this topic in a transaction."""
+
+    def on_loaded(self, now_ms: int) -> Effects[None]:
+        return Effects(timers={_COLD: self._cold_interval_ms})
+
+    def on_timer(self, key: TimerKey, now_ms: int) -> Effects[None]:
+        """Write states anew that have not been written for long.
+
+        Their last snapshots stand far back in the log, and nothing after these can be deleted.
+        """
+        interval_ms = self._cold_interval_ms
+        if all(one.is_cold and not one.updates for one in self.held.values()):
+            return Effects(timers={_COLD: interval_ms})
+        due = [
+            records.snapshot(
+                name, held.snapshot_epoch + 1, held.state, held.created_ms, max(now_ms, 1)
+            )
+            for name, held in self.held.items()
+            if now_ms - held.written_ms >= interval_ms
+        ]
+        is_rest_due = len(due) > _RECORDS_MAX
+        return Effects(
+            records=due[:_RECORDS_MAX], timers={_COLD: 0 if is_rest_due else interval_ms}
+        )
+
+    def tickets(self) -> list[Ticket]:
+        return []
+
+    @property
+    def _cold_interval_ms(self) -> int:
+        return self._settings().share_coordinator_cold_partition_snapshot_interval_ms
+
+
+def _replayed(held: Held | None, value: object, offset: int) -> Held:
+    """What is known after a record."""
+    seen = -1 if held is None else held.leader_epoch_seen
+    if isinstance(value, schemas.ShareSnapshotValue):
+        return Held(
+            state=records.state_of(value),
+            snapshot_epoch=value.snapshot_epoch,
+            created_ms=value.create_timestamp,
+            written_ms=value.write_timestamp,
+            snapshot_offset=offset,
+            leader_epoch_seen=max(seen, value.leader_epoch),
+        )
+    assert isinstance(value, schemas.ShareUpdateValue)
+    before = held or Held(SharePartitionState(), value.snapshot_epoch, snapshot_offset=offset)
+    return msgspec.structs.replace(
+        before,
+        state=_updated(before.state, value),
+        updates=before.updates + 1,
+        leader_epoch_seen=max(seen, value.leader_epoch),
+    )
+
+
+def _updated(known: SharePartitionState, value: schemas.ShareUpdateValue) -> SharePartitionState:
+    start = known.start_offset if value.start_offset == UNINITIALIZED else value.start_offset
+    is_told = value.leader_epoch != ANY_EPOCH
+    return SharePartitionState(
+        state_epoch=known.state_epoch,
+        leader_epoch=value.leader_epoch if is_told else known.leader_epoch,
+        start_offset=start,
+        delivery_complete_count=value.delivery_complete_count,
+        batches=combine(known.batches, records.batches_of(value), start),
+    )
+
+
+def _check_key(key: SharePartitionKey) -> None:
+    if key.partition < 0:
+        raise InvalidRequest("The partition id cannot be a negative number.")
+
+
+def _check_leader_epoch(held: Held, epoch: int) -> None:
+    if epoch != ANY_EPOCH and epoch < held.leader_epoch_seen:
+        raise FencedLeaderEpoch(
+            f"The leader epoch {epoch} is smaller than the last known, {held.leader_epoch_seen}."
+        )
+
+
+def _check_state_epoch(held: Held, epoch: int) -> None:
+    if epoch != ANY_EPOCH and epoch < held.state.state_epoch:
+        raise FencedStateEpoch(
+            f"The state epoch {epoch} is smaller than the last known, {held.state.state_epoch}."
+        )
