@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headrace.broker.api.records.fetch import fetch
 from headrace.broker.api.records.produce import produce, produce_again
 from headrace.broker.api.registry import APIS, Call, Entry
+from headrace.broker.api.share.share_fetch import share_fetch
 from headrace.broker.connection import Connection, Frames, HostileFrame
 from headrace.errors import KafkaError, UnknownServerError
 from headrace.protocol import hot_fetch, hot_produce
@@ -31,6 +32,7 @@ _log = logging.getLogger(__name__)
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id.
 _REQUEST_BYTES_MAX = 16 << 20
 _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
+_SHARE_FETCH = int(ApiKey.SHARE_FETCH)
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
 
 
@@ -57,6 +59,7 @@ class Dispatcher:
             for raw in (
                 RawEntry(_PRODUCE, hot_produce.FLEXIBLE_FROM, APIS[_PRODUCE].versions, produce),
                 RawEntry(_FETCH, hot_fetch.FLEXIBLE_FROM, APIS[_FETCH].versions, fetch),
+                RawEntry(_SHARE_FETCH, 0, APIS[_SHARE_FETCH].versions, share_fetch),
             )
         }
 

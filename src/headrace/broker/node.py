@@ -25,6 +25,7 @@ from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.reports import report
 from headrace.broker.server import CannotListen, Server, ServerLimits, failure_text
 from headrace.broker.share_coordinator import ShareCoordinator
+from headrace.broker.share_partitions import SharePartitions
 from headrace.broker.share_state import ShareStates
 from headrace.broker.telemetry import Telemetry
 from headrace.broker.topic_configs import TopicConfigs
@@ -92,6 +93,7 @@ class Broker:
         self.transactions = TransactionCoordinator(self)
         self.shares = ShareCoordinator(self)
         self.share_states = ShareStates(self)
+        self.share_partitions = SharePartitions(self)
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.flusher = Flusher(
             loop,
@@ -107,6 +109,7 @@ class Broker:
         )
         self.dispatcher = Dispatcher(self)
         self.server = Server(loop, limits, self.dispatcher, buffers, self.produce_round)
+        self.server.on_disconnect = self.share_partitions.disconnected
         self.cluster_id = ""
         self.metrics_address = ""
         self.is_ready = False
@@ -249,6 +252,7 @@ class Broker:
             return
         ids = {topic.id for topic in delta.topics_deleted}
         self.shares.on_topics_deleted(ids)
+        self.share_partitions.forget_topics(ids)
         self.groups.for_each(lambda state: state.on_topic_ids_deleted(ids))
         gone = {topic.name for topic in delta.topics_deleted} - image.topics.keys()
         if gone:
@@ -306,6 +310,7 @@ class Broker:
         self.server.stop()
         self.groups.stop()  # Those who wait for a rebalance would keep us waiting as well.
         await self.dispatcher.stop()
+        self.share_partitions.stop()
         for coordinator in self.coordinators:
             coordinator.stop()
         if self._observability is not None:

@@ -89,6 +89,7 @@ class Server:
         self._held: set[str] = set()
         self._pace = Pace()
         self._sweep: asyncio.TimerHandle | None = None
+        self.on_disconnect: Callable[[Connection], None] | None = None
         self.connections: set[Connection] = set()
         self.accepted = 0
         self.refused = 0
@@ -221,6 +222,8 @@ class Server:
             del self._per_host[connection.host]
         if self._held:
             self._accept_again()
+        if self.on_disconnect is not None:
+            self.on_disconnect(connection)
 
     def _plan_sweep(self) -> None:
         if self._limits.connections_max_idle_ms > 0:

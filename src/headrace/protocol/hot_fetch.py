@@ -72,17 +72,51 @@ def write_fetch(
         out += _TOP_V4.pack(0, len(topics))
     for key, partitions in topics:
         writer.topic(key, partitions)
+    if version >= FLEXIBLE_FROM:
+        writer.out += b"\0"
     return writer.finish()
 
 
-class _Writer(Generic[Slice]):
-    """The parts so far, and the buffer that the next bytes go to."""
+class AnswerParts(Generic[Slice]):
+    """An answer's parts so far, and the buffer that the next bytes go to."""
 
-    def __init__(self, version: int) -> None:
-        self.version = version
+    def __init__(self) -> None:
         self.out = bytearray()
         self.parts: list[bytearray | Slice] = [self.out]
         self.slice_bytes = 0
+
+    def add_records(self, records: "bytes | Slice") -> None:
+        """Records with their length in front, as flexible versions write it."""
+        if isinstance(records, bytes):
+            append_uvarint(self.out, len(records) + 1)
+            self.out += records
+        else:
+            append_uvarint(self.out, records.size + 1)
+            self.add_slice(records)
+
+    def add_slice(self, records: Slice) -> None:
+        self.slice_bytes += records.size
+        self.parts.append(records)
+        self.out = bytearray()
+        self.parts.append(self.out)
+
+    def finish(self) -> "list[bytearray | Slice]":
+        """All parts, with the size of the whole in the first four bytes."""
+        if not self.out:
+            self.parts.pop()
+        first = self.parts[0]
+        assert isinstance(first, bytearray)
+        own_bytes = sum(len(part) for part in self.parts if isinstance(part, bytearray))
+        _I32.pack_into(first, 0, own_bytes + self.slice_bytes - 4)
+        return [part for part in self.parts if not isinstance(part, bytearray) or part]
+
+
+class _Writer(AnswerParts[Slice]):
+    """The parts of a Fetch answer."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__()
+        self.version = version
 
     def topic(self, key: bytes, partitions: "Sequence[FetchedPartition[Slice]]") -> None:
         out = self.out
@@ -120,7 +154,7 @@ class _Writer(Generic[Slice]):
             out += records
         else:
             out += _I32.pack(records.size)
-            self._slice(records)
+            self.add_slice(records)
 
     def _partition_flexible(self, partition: "FetchedPartition[Slice]") -> None:
         out = self.out
@@ -135,28 +169,6 @@ class _Writer(Generic[Slice]):
         out += b"\xff\xff\xff\xff"
         if records is None:
             out += b"\1\0" if diverging is None else _DIVERGING.pack(1, 1, 0, 13, *diverging, 0)
-        elif isinstance(records, bytes):
-            append_uvarint(out, len(records) + 1)
-            out += records
-            out += b"\0"
         else:
-            append_uvarint(out, records.size + 1)
-            self._slice(records)
+            self.add_records(records)
             self.out += b"\0"
-
-    def _slice(self, records: Slice) -> None:
-        self.slice_bytes += records.size
-        self.parts.append(records)
-        self.out = bytearray()
-        self.parts.append(self.out)
-
-    def finish(self) -> "list[bytearray | Slice]":
-        if self.version >= FLEXIBLE_FROM:
-            self.out += b"\0"
-        if not self.out:
-            self.parts.pop()
-        first = self.parts[0]
-        assert isinstance(first, bytearray)
-        own_bytes = sum(len(part) for part in self.parts if isinstance(part, bytearray))
-        _I32.pack_into(first, 0, own_bytes + self.slice_bytes - 4)
-        return [part for part in self.parts if not isinstance(part, bytearray) or part]

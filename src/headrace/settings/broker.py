@@ -172,6 +172,9 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     group_share_min_partition_max_record_locks: int = 100
     group_share_max_partition_max_record_locks: int = 4000
     group_share_max_size: int = 200
+    group_share_max_share_sessions: int = 2000
+    errors_deadletterqueue_topic_name_prefix: str = "dlq."
+    errors_deadletterqueue_auto_create_topics_enable: bool = False
     group_share_assignors: tuple[str, ...] = ("simple",)
     group_share_initialize_retry_interval_ms: int = 30_000
     share_coordinator_state_topic_num_partitions: int = 50

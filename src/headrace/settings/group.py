@@ -19,9 +19,13 @@ from headrace.settings.definitions import (
     nearest,
     one_of,
 )
+from headrace.settings.durations import duration_ms
 
 _INT, _STRING, _BOOLEAN = ConfigType.INT, ConfigType.STRING, ConfigType.BOOLEAN
 _KINDS = ("consumer", "share", "streams")
+_DEAD_LETTERS = "errors.deadletterqueue.topic.name"
+
+BY_DURATION = "by_duration:"
 
 
 class _Row(NamedTuple):
@@ -39,9 +43,17 @@ def _offset_reset(value: Value) -> str | None:
     """Where a share group starts: an end of the log, or some time ago."""
     if value in ("earliest", "latest"):
         return None
-    if isinstance(value, str) and value.startswith("by_duration:P"):
-        return None
+    if isinstance(value, str) and value.startswith(BY_DURATION):
+        if duration_ms(value.removeprefix(BY_DURATION)) is not None:
+            return None
     return "must be earliest, latest or by_duration: with a duration such as PT1H"
+
+
+def _dead_letter_topic(value: Value) -> str | None:
+    """What the broker writes by itself must not reach a topic that others rely on."""
+    if isinstance(value, str) and value.startswith("__"):
+        return "must not be an internal topic"
+    return None
 
 
 _ROWS = (
@@ -70,6 +82,12 @@ _ROWS = (
          "Whether members may renew their hold on a record.", _BOOLEAN, has_broker_config=False),
     _Row("share.assignment.interval.ms", 1_000, at_least(0),
          "The least time between two assignments of the share group."),
+    _Row(_DEAD_LETTERS, "", _dead_letter_topic,
+         "The topic for records that the share group gives up; empty for none.", _STRING,
+         has_broker_config=False),
+    _Row("errors.deadletterqueue.copy.record.enable", False, None,
+         "Whether a dead letter holds a copy of the record, or only says which one it was.",
+         _BOOLEAN, has_broker_config=False),
     _Row("streams.session.timeout.ms", 45_000, at_least(1),
          "A member of the streams group that was silent for this long is removed."),
     _Row("streams.heartbeat.interval.ms", 5_000, at_least(1),
@@ -125,6 +143,11 @@ def validate(configs: Mapping[str, str], settings: BrokerSettings) -> None:
         value = definition.parse(text)
         if isinstance(value, int):
             _check_limits(name, value, settings)
+    prefix = settings.errors_deadletterqueue_topic_name_prefix
+    if not (configs.get(_DEAD_LETTERS) or prefix).startswith(prefix):
+        raise InvalidConfig(
+            f"{_DEAD_LETTERS} must begin with {prefix} (errors.deadletterqueue.topic.name.prefix)"
+        )
     for kind in _KINDS:
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         if _number(session, configs, settings) <= _number(heartbeat, configs, settings):

@@ -135,6 +135,8 @@ _OTHER_ROWS = (
          "Whether turning tiering off also deletes what is in the remote tier."),
     _Row("remote.storage.enable", _BOOLEAN, "", "", None,
          "Whether old segments move to a remote tier."),
+    _Row("errors.deadletterqueue.group.enable", _BOOLEAN, "", "", None,
+         "Whether groups may have the topic written to as their dead letter topic."),
     _Row("internal.segment.bytes", _INT, "", "", None,
          "A segment size below the usual limit, for tests that need many segments."),
 )  # fmt: skip

@@ -234,6 +234,12 @@ APIS: dict[int, Entry] = _table(
         range(1, 2),
         "groups.share_group_describe:share_group_describe",
     ),
+    Entry(ApiKey.SHARE_FETCH, range(1, 3), "share.share_fetch:share_fetch"),
+    Entry(
+        ApiKey.SHARE_ACKNOWLEDGE,
+        range(1, 3),
+        "share.share_acknowledge:share_acknowledge",
+    ),
     Entry(
         ApiKey.INITIALIZE_SHARE_GROUP_STATE,
         range(1),

@@ -12,7 +12,7 @@ from headrace.errors import InvalidRequest
 from headrace.protocol.api_keys import ApiKey
 
 ENTRIES = pytest.mark.parametrize("entry", APIS.values(), ids=lambda entry: entry.key.name)
-SERVED_FROM_THE_FRAME = {ApiKey.PRODUCE, ApiKey.FETCH}
+SERVED_FROM_THE_FRAME = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.SHARE_FETCH}
 
 
 def function_of(entry: Entry) -> object:

@@ -1,0 +1,107 @@
+"""Acknowledgements as requests bring them, with a ShareFetch or by themselves: checked, carried out."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from headrace.errors import (
+    InvalidRequest,
+    KafkaError,
+    UnknownTopicId,
+    UnknownTopicOrPartition,
+)
+from headrace.shares.partition import Acknowledgement, AcknowledgeType
+from headrace.shares.sessions import SessionKey, Target
+from headrace.shares.state import SharePartitionKey
+
+if TYPE_CHECKING:
+    from headrace.broker.node import Broker
+    from headrace.broker.partitions import Partition
+    from headrace.protocol.uuids import Uuid
+
+MEMBER_ID_SIZE_MAX = 36
+RENEWALS_FROM = 2
+
+Verdicts = dict[Target, KafkaError | None]
+
+
+class AcknowledgementBatch(Protocol):
+    """The shape that both requests give them."""
+
+    first_offset: int
+    last_offset: int
+    acknowledge_types: list[int]
+
+
+Said = Iterable[tuple[Target, Sequence[AcknowledgementBatch]]]
+
+
+def check_member(group_id: str | None, member_id: str | None) -> SessionKey:
+    """Whose request it is; who has no name has no session."""
+    if group_id is None:
+        raise InvalidRequest("Invalid group id in the request.")
+    if not member_id or len(member_id) > MEMBER_ID_SIZE_MAX:
+        raise InvalidRequest("Invalid member id in the request.")
+    return SessionKey(group_id, member_id)
+
+
+def partition_of(broker: "Broker", topic_id: "Uuid", index: int) -> "Partition":
+    """The partition that a request names, if this node leads it."""
+    topic = broker.partitions.by_id.get(topic_id)
+    if topic is None:
+        raise UnknownTopicId("no topic has this id")
+    return topic.find(index)
+
+
+async def acknowledge_all(
+    broker: "Broker", key: SessionKey, said: Said, *, may_renew: bool
+) -> Verdicts:
+    """Carry out what a member says; partitions fare one by one."""
+    verdicts: Verdicts = {}
+    for target, batches in said:
+        try:
+            await _acknowledge(broker, key, target, batches, may_renew=may_renew)
+        except KafkaError as error:
+            verdicts[target] = error
+        else:
+            verdicts[target] = None
+    return verdicts
+
+
+async def _acknowledge(
+    broker: "Broker",
+    key: SessionKey,
+    target: Target,
+    batches: Sequence[AcknowledgementBatch],
+    *,
+    may_renew: bool,
+) -> None:
+    partition_of(broker, *target)
+    checked = _checked(batches, may_renew=may_renew)
+    led = broker.share_partitions.find(SharePartitionKey(key.group_id, *target))
+    if led is None:
+        raise UnknownTopicOrPartition("the group has taken no records of this partition here")
+    await broker.share_partitions.acknowledge(led, key.member_id, checked)
+
+
+def _checked(
+    batches: Sequence[AcknowledgementBatch], *, may_renew: bool
+) -> list[Acknowledgement]:
+    """The batches in the words of the share partition; raise unless they can be understood."""
+    checked = []
+    before = -1
+    highest = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
+    for batch in batches:
+        first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
+        if first > last:
+            raise InvalidRequest(f"an acknowledgement of {first} to {last} names no offset")
+        if first < before:
+            raise InvalidRequest("acknowledgements must come in the order of their offsets")
+        if len(types) not in (1, last - first + 1):
+            raise InvalidRequest(
+                f"offsets {first} to {last} need one acknowledge type, or one for each of them"
+            )
+        if min(types) < AcknowledgeType.GAP or max(types) > highest:
+            raise InvalidRequest(f"acknowledge types go from 0 to {int(highest)} here")
+        before = last
+        checked.append(Acknowledgement(first, last, types))
+    return checked

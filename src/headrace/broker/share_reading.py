@@ -1,0 +1,77 @@
+"""Batches of a log as a share partition looks at them: their offsets, and which ones to skip.
+
+Records stay in the file, as with a plain fetch. Of each batch only the header is read, and only
+until the member has what it may have; the slice that is sent then ends there.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+
+from headrace.protocol.batches import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL
+from headrace.runtime import files
+from headrace.shares.partition import Span
+from headrace.storage.indexes import AbortedTransaction
+from headrace.storage.log import Log
+from headrace.storage.reading import LogSlice
+
+_WINDOW_BYTES = 4096
+_first, _last = itemgetter(0), itemgetter(1)
+
+
+class Batches:
+    """The batches of a slice, read as far as somebody asked for them."""
+
+    def __init__(self, slice_: LogSlice, aborted: Sequence[AbortedTransaction]) -> None:
+        self._slice = slice_
+        self._aborted = aborted
+        self._seen: list[tuple[int, int, int, int]] = []  # First, last, position, end.
+
+    def __iter__(self) -> Iterator[Span]:
+        slice_ = self._slice
+        position, end = slice_.position, slice_.position + slice_.size
+        window, window_at = b"", position
+        while end - position >= HEADER_SIZE:
+            if position + HEADER_SIZE > window_at + len(window):
+                size = min(_WINDOW_BYTES, end - position)
+                window, window_at = files.pread(slice_.fileno(), size, position), position
+            header = HEADER.unpack_from(window, position - window_at)
+            first, attributes, producer_id = header[0], header[5], header[9]
+            last = first + header[6]
+            batch_end = position + header[1] + LOG_OVERHEAD
+            self._seen.append((first, last, position, batch_end))
+            is_skipped = bool(attributes & CONTROL) or (
+                bool(attributes & TRANSACTIONAL)
+                and bool(self._aborted)
+                and self._is_aborted(producer_id, first)
+            )
+            yield Span(first, last, is_skipped)
+            position = batch_end
+
+    def part(self, first: int, last: int) -> LogSlice:
+        """The part of the slice that holds some offsets, from the batches that were looked at."""
+        seen = self._seen
+        begin = bisect_left(seen, first, key=_last)
+        end = bisect_right(seen, last, key=_first) - 1
+        position = seen[begin][2]
+        return LogSlice(self._slice.file, position, seen[end][3] - position)
+
+    def _is_aborted(self, producer_id: int, offset: int) -> bool:
+        return any(
+            one.producer_id == producer_id and one.first_offset <= offset <= one.last_offset
+            for one in self._aborted
+        )
+
+
+def read_batches(
+    log: Log, offset: int, size_max: int, *, at_least_one: bool, is_read_committed: bool
+) -> Batches | None:
+    """What a share group may see from an offset on; none if there is nothing yet."""
+    bound = log.last_stable_offset if is_read_committed else log.high_watermark
+    if not log.log_start_offset <= offset < bound:
+        return None
+    slice_ = log.read(offset, size_max, bound, at_least_one=at_least_one)
+    if not slice_.size:
+        return None
+    aborted = log.aborted_transactions(offset, bound) if is_read_committed else ()
+    return Batches(slice_, aborted)
