@@ -81,7 +81,7 @@ async def test_a_first_start_fills_the_log_and_registers_the_node(tmp_path: Path
     assert image.features == DEFAULT_LEVELS
     assert image.is_active(1)
     assert list(image.controllers) == [1]
-    assert image.brokers[1].epoch == controller.broker_epoch == 9
+    assert image.brokers[1].epoch == controller.broker_epoch == 11
     await controller.stop(1)
     assert image_in(tmp_path).brokers[1].fenced
 

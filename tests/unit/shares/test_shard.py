@@ -1,0 +1,195 @@
+"""The share coordinator: states begun, read, written, fenced, and what a log gives back."""
+
+from typing import Any
+
+import pytest
+
+from headrace.coordination.effects import Effects, RecordFacts
+from headrace.errors import (
+    FencedLeaderEpoch,
+    FencedStateEpoch,
+    InvalidRequest,
+    UnknownTopicOrPartition,
+)
+from headrace.protocol.coordinator_records import CoordinatorRecord, decode_key
+from headrace.protocol.schemas.records.shares import ShareSnapshotKey
+from headrace.settings.broker import BrokerSettings
+from headrace.shares.shard import TYPES, ShareShard
+from headrace.shares.state import SharePartitionKey, SharePartitionState, StateBatch
+from tests.images import image_with, topic_id
+
+KEY = SharePartitionKey("workers", topic_id("orders"), 0)
+OTHER = SharePartitionKey("workers", topic_id("orders"), 1)
+ACKNOWLEDGED = 2
+
+
+class States:
+    """A shard in memory, and the log that it has written."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.image = image_with(topics={"orders": 2})
+        self.settings = BrokerSettings(node_id=1, **settings)
+        self.log: list[CoordinatorRecord] = []
+        self.now_ms = 1_000_000
+        self.shard = self._new_shard()
+
+    def _new_shard(self) -> ShareShard:
+        return ShareShard(lambda: self.settings, lambda: self.image)
+
+    def carry_out(self, effects: Effects[Any]) -> Any:
+        for record in effects.records:
+            self.shard.replay(record, RecordFacts(len(self.log), self.now_ms))
+            self.log.append(record)
+        return effects.reply
+
+    def initialize(self, key: SharePartitionKey = KEY, epoch: int = 1, start: int = 0) -> None:
+        self.carry_out(self.shard.initialize(key, epoch, start, self.now_ms))
+
+    def read(self, leader_epoch: int, key: SharePartitionKey = KEY) -> SharePartitionState:
+        state = self.carry_out(self.shard.read(key, leader_epoch, self.now_ms))
+        assert isinstance(state, SharePartitionState)
+        return state
+
+    def write(
+        self,
+        *batches: StateBatch,
+        start: int = -1,
+        state_epoch: int = 1,
+        leader_epoch: int = 5,
+        key: SharePartitionKey = KEY,
+    ) -> None:
+        self.carry_out(
+            self.shard.write(key, state_epoch, leader_epoch, start, 0, batches, self.now_ms)
+        )
+
+    def reloaded(self, start: int = 0) -> ShareShard:
+        shard = self._new_shard()
+        for offset, record in enumerate(self.log):
+            if offset >= start:
+                shard.replay(record, RecordFacts(offset, self.now_ms))
+        return shard
+
+    def is_snapshot(self, offset: int) -> bool:
+        return isinstance(decode_key(TYPES, self.log[offset].key), ShareSnapshotKey)
+
+
+def acknowledged(first: int, last: int, count: int = 1) -> StateBatch:
+    return StateBatch(first, last, ACKNOWLEDGED, count)
+
+
+def test_a_state_is_begun_read_and_written() -> None:
+    states = States()
+    states.initialize(start=-1)
+    assert states.read(5).start_offset == -1
+    states.write(acknowledged(10, 12), start=7)
+    after = states.read(5)
+    assert (after.start_offset, after.batches) == (7, (acknowledged(10, 12),))
+
+
+def test_what_was_not_begun_is_neither_read_nor_written() -> None:
+    states = States()
+    with pytest.raises(InvalidRequest, match="uninitialized"):
+        states.read(1)
+    with pytest.raises(InvalidRequest, match="uninitialized"):
+        states.write(acknowledged(0, 1))
+
+
+def test_a_new_leader_locks_the_last_one_out() -> None:
+    states = States()
+    states.initialize()
+    states.read(5)
+    states.read(6)
+    with pytest.raises(FencedLeaderEpoch):
+        states.write(acknowledged(0, 1), leader_epoch=5)
+    with pytest.raises(FencedLeaderEpoch):
+        states.read(5)
+    states.write(acknowledged(0, 1), leader_epoch=6)
+
+
+def test_a_state_begun_anew_locks_out_who_writes_the_old_one() -> None:
+    states = States()
+    states.initialize(epoch=3)
+    states.initialize(epoch=4, start=100)
+    with pytest.raises(FencedStateEpoch):
+        states.write(acknowledged(0, 1), state_epoch=3)
+    with pytest.raises(FencedStateEpoch):
+        states.initialize(epoch=3)
+    assert states.read(5).start_offset == 100
+
+
+def test_partitions_that_there_are_not_have_no_state() -> None:
+    states = States()
+    for key in (KEY._replace(partition=2), KEY._replace(topic_id=topic_id("nothing"))):
+        with pytest.raises(UnknownTopicOrPartition):
+            states.initialize(key)
+        with pytest.raises(UnknownTopicOrPartition):
+            states.shard.summary(key)
+    with pytest.raises(InvalidRequest):
+        states.initialize(KEY._replace(partition=-1))
+
+
+def test_the_log_gives_the_same_states_back() -> None:
+    states = States(share_coordinator_snapshot_update_records_per_snapshot=3)
+    states.initialize()
+    states.initialize(OTHER)
+    states.read(5)
+    for offset in range(0, 20, 2):
+        states.write(acknowledged(offset, offset), start=offset // 2)
+    assert states.reloaded().held == states.shard.held
+
+
+def test_a_snapshot_comes_after_some_updates() -> None:
+    states = States(share_coordinator_snapshot_update_records_per_snapshot=2)
+    states.initialize()
+    for offset in range(6):
+        states.write(acknowledged(offset, offset))
+    snapshots = [states.is_snapshot(offset) for offset in range(len(states.log))]
+    assert snapshots == [True, False, False, True, False, False, True]
+
+
+def test_what_lies_before_all_snapshots_may_be_deleted() -> None:
+    states = States(share_coordinator_snapshot_update_records_per_snapshot=1)
+    states.initialize()
+    states.initialize(OTHER)
+    assert states.shard.redundant_before == 0
+    for offset in range(4):
+        states.write(acknowledged(offset, offset))
+    assert states.shard.redundant_before == 1
+    for offset in range(4):
+        states.write(acknowledged(offset, offset), key=OTHER)
+    before = states.shard.redundant_before
+    assert before == 5
+    assert states.reloaded(before).held == states.shard.held
+
+
+def test_a_deleted_state_is_gone_and_so_is_its_part_of_the_log() -> None:
+    states = States()
+    states.initialize()
+    states.carry_out(states.shard.delete(KEY))
+    states.carry_out(states.shard.delete(KEY))  # Is no error.
+    assert not states.shard.held
+    assert states.carry_out(states.shard.summary(KEY)).start_offset == -1
+    assert states.shard.redundant_before == len(states.log) == 2
+
+
+def test_states_of_deleted_topics_are_forgotten() -> None:
+    states = States()
+    states.initialize()
+    for effects in states.shard.on_topics_deleted({KEY.topic_id}):
+        states.carry_out(effects)
+    assert not states.shard.held
+    assert not states.reloaded().held
+
+
+def test_a_state_that_rests_is_written_anew_so_that_the_log_before_it_can_go() -> None:
+    states = States()
+    states.initialize()
+    states.initialize(OTHER)
+    states.now_ms += 300_000
+    for offset in range(3):
+        states.write(acknowledged(offset, offset))
+    states.carry_out(states.shard.on_timer(("cold",), states.now_ms))
+    assert states.shard.redundant_before == 5
+    assert states.reloaded(5).held == states.shard.held
+    states.carry_out(states.shard.on_timer(("cold",), states.now_ms + 300_000))
+    assert len(states.log) == 7, "what is written anew already need not be again"
