@@ -97,6 +97,7 @@ class SharePartitions:
         self._rules: dict[str, tuple[object, BrokerSettings, GroupRules]] = {}
         self._locks: TimerQueue[SharePartitionKey] = TimerQueue()
         self._ringing: asyncio.TimerHandle | None = None
+        self._ringing_ms = 0
         self.sessions = ShareSessions(broker.settings.group_share_max_share_sessions)
         self.dead_letters = DeadLetters(broker, self)
 
@@ -324,10 +325,15 @@ class SharePartitions:
         self._arm()
 
     def _arm(self) -> None:
+        """One timer of the loop, for the lock that runs out first."""
         next_ms = self._locks.next_ms
-        if self._ringing is None and next_ms is not None:
-            delay_ms = max(0, next_ms - self._broker.clock.monotonic_ms())
-            self._ringing = self._broker.loop.call_later(delay_ms / 1000, self._ring)
+        if next_ms is None or (self._ringing is not None and next_ms >= self._ringing_ms):
+            return
+        if self._ringing is not None:
+            self._ringing.cancel()
+        self._ringing_ms = next_ms
+        delay_ms = max(0, next_ms - self._broker.clock.monotonic_ms())
+        self._ringing = self._broker.loop.call_later(delay_ms / 1000, self._ring)
 
     def _ring(self) -> None:
         self._ringing = None

@@ -65,7 +65,7 @@ def _append_partition(answer: AnswerParts[Slice], partition: SharedRecords[Slice
     _append_text(out, partition.acknowledge_error_message)
     out += _LEADER.pack(partition.leader_id, partition.leader_epoch, 0)
     if partition.records is None:
-        out += b"\0"
+        out += b"\1"  # Kafka sends none as no bytes, and some clients know no null here.
     else:
         answer.add_records(partition.records)
     out = answer.out
