@@ -19,6 +19,7 @@ from pathlib import Path
 
 from benchmarks import workloads
 from benchmarks.report import collect, table
+from benchmarks.share_groups import shared
 from benchmarks.startup import started
 from benchmarks.workloads import Workload
 from tests.kafka_release import VERSION, KafkaMissing, find_kafka
@@ -32,7 +33,13 @@ STOCK_FLAGS = (
     *("-server", "-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
 )
-SETTINGS = {"log.segment.delete.delay.ms": "1000"}
+SETTINGS = {
+    "log.segment.delete.delay.ms": "1000",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+}
 
 COMPARED: Mapping[str, Workload] = {
     "produce-1k": partial(workloads.produced, size=1_000, acks=1),
@@ -42,6 +49,7 @@ COMPARED: Mapping[str, Workload] = {
     "small-50": partial(workloads.small_requests, connections=50),
     "small-200": partial(workloads.small_requests, connections=200),
     "in-flight": workloads.one_in_flight,
+    "share-100": partial(shared, size=100),
     "partitions": workloads.many_partitions,
 }
 # How our own cost grows; Kafka would need long for these.
