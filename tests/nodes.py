@@ -119,6 +119,8 @@ class Kafka:
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
         }
 
     def is_ready(self, log: str) -> bool:

@@ -19,7 +19,8 @@ from headrace.cli.options import (
 )
 from headrace.cli.output import print_json, print_line, print_table, report
 from headrace.client.admin import Admin
-from headrace.client.groups import GroupDescription, Offsets, PartitionLag
+from headrace.client.group_descriptions import GroupDescription, PartitionLag
+from headrace.client.groups import Offsets
 from headrace.client.partitions import EARLIEST, LATEST
 from headrace.errors import HeadraceError
 
@@ -53,9 +54,9 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     after: int
 
 
-@click.group("groups", short_help="List, describe, reset and delete consumer groups.")
+@click.group("groups", short_help="List, describe, reset and delete groups.")
 def command() -> None:
-    """List, describe, reset and delete consumer groups, with lag in records and in seconds."""
+    """List, describe, reset and delete groups of all kinds, with lag in records and in seconds."""
 
 
 @command.command("list")
@@ -103,7 +104,8 @@ def list_groups(
 def describe_groups(names: tuple[str, ...], members: bool, as_json: bool, **cluster: Any) -> None:
     """Show how far groups are behind, and who reads what.
 
-    Lag in seconds is the age of the record that is read next.
+    Lag in seconds is the age of the record that is read next; of a share group, that of the oldest
+    record that is not done with.
 
     \b
     headrace groups describe billing
@@ -170,8 +172,9 @@ def _owned(assignment: dict[str, list[int]]) -> str:
 
 
 def _owner(group: GroupDescription, row: PartitionLag) -> str | None:
-    member = group.owner_of(row.topic, row.partition)
-    return None if member is None else short_member(member.member_id)
+    """Who reads a partition; in a share group there may be several."""
+    owners = [short_member(one.member_id) for one in group.owners_of(row.topic, row.partition)]
+    return " ".join(owners) if owners else None
 
 
 def short_member(member_id: str) -> str:

@@ -21,7 +21,7 @@ COMMANDS: dict[str, str] = {
     "consume": "Write records to standard output.",
     "offsets": "Show where each partition starts and ends, or stood at a time.",
     "records": "Show a record with its batch, list producers, delete records.",
-    "groups": "List, describe, reset and delete consumer groups.",
+    "groups": "List, describe, reset and delete groups.",
     "transactions": "List and describe transactions, abort hanging ones.",
     "log": "Dump files of a log readably, list segments and directories.",
     "cluster": "Describe brokers, metadata quorum and features.",

@@ -12,7 +12,15 @@ import msgspec
 from headrace.client.cluster import Cluster, error_name
 from headrace.client.connection import Response
 from headrace.client.descriptions import Outcome
+from headrace.client.group_descriptions import (
+    GroupDescription,
+    GroupMember,
+    ListedGroup,
+    PartitionLag,
+    outcome,
+)
 from headrace.client.partitions import EARLIEST, LATEST, Partitions
+from headrace.client.share_groups import ShareGroups, ShareOffset
 from headrace.errors import (
     GroupIdNotFound,
     HeadraceError,
@@ -65,55 +73,6 @@ _SEVERAL_FROM = 8
 _DEAD = "Dead"
 
 
-class ListedGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A group as its coordinator lists it; old brokers know neither state nor type."""
-
-    group: str
-    type: str
-    state: str
-    protocol_type: str
-    coordinator: int
-
-
-class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
-    """A member and what it reads."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    host: str
-    assignment: dict[str, list[int]]
-
-
-class GroupDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """A group with its members."""
-
-    group: str
-    type: str
-    state: str
-    assignor: str
-    coordinator: int
-    members: list[GroupMember]
-
-    def owner_of(self, topic: str, partition: int) -> GroupMember | None:
-        for member in self.members:
-            if partition in member.assignment.get(topic, ()):
-                return member
-        return None
-
-
-class PartitionLag(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a group is behind in one partition; None where nobody can say."""
-
-    topic: str
-    partition: int
-    committed: int | None
-    end: int | None
-    lag: int | None
-    lag_seconds: float | None
-    metadata: str = ""
-
-
 Offsets = dict[tuple[str, int], int]
 """By topic and partition."""
 
@@ -124,6 +83,7 @@ class Groups:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._partitions = Partitions(cluster)
+        self._shares = ShareGroups(cluster)
 
     def all(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
         """What every broker coordinates."""
@@ -135,10 +95,13 @@ class Groups:
         return sorted(found, key=lambda one: one.group)
 
     def describe(self, group: str) -> GroupDescription:
-        """A group of consumers of either protocol, or of anything that uses the classic one."""
+        """A share group, or consumers of either protocol, or what else uses the classic one."""
 
         def attempt() -> GroupDescription:
             node = self.coordinator_of(group)
+            shared = self._shares.describe(group, node)
+            if shared is not None:
+                return shared
             if self._cluster.connection(node).understands(ConsumerGroupDescribeRequest):
                 found = self._described_consumers(group, node)
                 if found is not None:
@@ -148,7 +111,10 @@ class Groups:
         return self._cluster.retry(attempt)
 
     def committed(self, group: str) -> dict[tuple[str, int], tuple[int, str]]:
-        """The committed offsets of a group, with their metadata."""
+        """The committed offsets of a group, with their metadata; where a share group starts."""
+        shared = self._share_offsets(group)
+        if shared is not None:
+            return {place: (one.start, "") for place, one in shared.items()}
 
         def attempt() -> dict[tuple[str, int], tuple[int, str]]:
             node = self.coordinator_of(group)
@@ -177,8 +143,10 @@ class Groups:
     ) -> list[PartitionLag]:
         """How far a group is behind, in records and in seconds.
 
-        `assigned` adds partitions that members have but never committed for.
+        `assigned` adds partitions that members have but never committed for. A share group is
+        behind by the records that are not done with, however many it has begun.
         """
+        shared = self._share_offsets(group)
         committed = self.committed(group)
         wanted = {*committed, *((t, p) for t, ps in (assigned or {}).items() for p in ps)}
         rows = []
@@ -188,11 +156,18 @@ class Groups:
             for number in partitions:
                 offset, metadata = committed.get((topic, number), (None, ""))
                 end = ends.get(number)
-                rows.append(self._row(topic, number, offset, end, metadata, now_ms))
+                row = self._row(topic, number, offset, end, metadata, now_ms)
+                told = None if shared is None else shared.get((topic, number))
+                if told is not None and told.lag is not None:
+                    row = msgspec.structs.replace(row, lag=told.lag)
+                rows.append(row)
         return rows
 
     def reset(self, group: str, offsets: Offsets) -> list[Outcome]:
         """Set committed offsets of a group that has no members."""
+        node = self._shared_by(group)
+        if node is not None:
+            return self._shares.reset(group, node, offsets)
         topics = [
             OffsetCommitRequestTopic(
                 name=topic,
@@ -208,7 +183,7 @@ class Groups:
         request = OffsetCommitRequest(group_id=group, topics=topics)
         answer = self._ask_coordinator(group, request, OffsetCommitResponse)
         return [
-            _outcome(f"{asked.name}-{one.partition_index}", one.error_code)
+            outcome(f"{asked.name}-{one.partition_index}", one.error_code)
             for asked, topic in zip(topics, answer.topics, strict=True)
             for one in topic.partitions
         ]
@@ -219,11 +194,14 @@ class Groups:
         for group in groups:
             request = DeleteGroupsRequest(groups_names=[group])
             answer = self._ask_coordinator(group, request, DeleteGroupsResponse)
-            outcomes.append(_outcome(group, answer.results[0].error_code))
+            outcomes.append(outcome(group, answer.results[0].error_code))
         return outcomes
 
     def delete_offsets(self, group: str, partitions: Iterable[tuple[str, int]]) -> list[Outcome]:
         """Forget what a group has committed for partitions that it does not read."""
+        node = self._shared_by(group)
+        if node is not None:
+            return self._shares.delete_offsets(group, node, partitions)
         wanted = sorted(partitions)
         request = OffsetDeleteRequest(
             group_id=group,
@@ -243,7 +221,7 @@ class Groups:
         if answer.error_code:
             raise error_for(answer.error_code, f"{group!r}: {error_name(answer.error_code)}")
         return [
-            _outcome(f"{topic.name}-{one.partition_index}", one.error_code)
+            outcome(f"{topic.name}-{one.partition_index}", one.error_code)
             for topic in answer.topics
             for one in topic.partitions
         ]
@@ -338,6 +316,21 @@ class Groups:
             ],
         )
 
+    def _shared_by(self, group: str) -> int | None:
+        """The coordinator of a share group; None if the group is of another kind."""
+
+        def attempt() -> int | None:
+            node = self.coordinator_of(group)
+            return None if self._shares.describe(group, node) is None else node
+
+        return self._cluster.retry(attempt)
+
+    def _share_offsets(self, group: str) -> dict[tuple[str, int], ShareOffset] | None:
+        node = self._shared_by(group)
+        if node is None:
+            return None
+        return self._cluster.retry(lambda: self._shares.offsets(group, node))
+
     def _ask_coordinator(self, group: str, request: Message, response: type[Response]) -> Response:
         return self._cluster.retry(
             lambda: self._cluster.ask(request, response, self.coordinator_of(group))
@@ -431,18 +424,3 @@ def _assignment(data: bytes) -> dict[str, list[int]]:
     except DecodeError:
         return {}
     return {one.topic: sorted(one.partitions) for one in found.assigned_partitions}
-
-
-def _outcome(name: str, code: int) -> Outcome:
-    if not code:
-        return Outcome(name=name)
-    error = error_for(code)
-    return Outcome(name=name, error=error.name, message=_ADVICE.get(error.name, error.name))
-
-
-_ADVICE = {
-    "NON_EMPTY_GROUP": "the group has members; stop its consumers first",
-    "UNKNOWN_MEMBER_ID": "the group has members; stop its consumers first",
-    "GROUP_ID_NOT_FOUND": "there is no such group",
-    "GROUP_SUBSCRIBED_TO_TOPIC": "the group reads this topic; stop its consumers first",
-}

@@ -1,0 +1,212 @@
+"""Share groups on the wire: members, states and offsets, with Kafka's codes for what is wrong."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from tests.clients import SECONDS_MAX, admin, create_topic, numbered, produce
+from tests.integration.cli.commands import headrace, ok
+from tests.integration.conftest import StartNode
+from tests.nodes import Node, eventually
+from tests.share_group_client import ShareGroupClient
+from tests.share_members import SETTINGS
+
+ACKNOWLEDGED = 2
+
+NewGroup = Callable[..., ShareGroupClient]
+
+
+@pytest.fixture
+def node(start_node: StartNode) -> Node:
+    return start_node(**{name.replace(".", "_"): value for name, value in SETTINGS.items()})
+
+
+@pytest.fixture
+def new_group(node: Node) -> Iterator[NewGroup]:
+    with ExitStack() as stack:
+        yield lambda topic, **options: stack.enter_context(ShareGroupClient(node, topic, **options))
+
+
+def test_a_member_joins_shares_and_leaves(node: Node, new_group: NewGroup) -> None:
+    """RMQ-1, PUL-4."""
+    topic = create_topic(node, partitions=2)
+    group = new_group(topic)
+    ada = group.join("ada")
+    (share,) = ada.assignment.topic_partitions
+    assert sorted(share.partitions) == [0, 1]
+    bob = group.join("bob")
+    eventually(lambda: shares(group), expect=lambda found: found == {"ada": 1, "bob": 1})
+    assert group.describe().group_state == "Stable"
+    assert group.beat("bob", -1).error_code == ErrorCode.none
+    assert group.beat("bob", bob.member_epoch).error_code == ErrorCode.unknown_member_id
+    eventually(lambda: shares(group), expect=lambda found: found == {"ada": 2})
+
+
+def shares(group: ShareGroupClient) -> dict[str, int]:
+    """How many partitions each member has, after a heartbeat of each."""
+    found = {}
+    for member in group.describe().members:
+        group.beat(member.member_id, member.member_epoch)
+        places = member.assignment.topic_partitions
+        found[member.member_id] = sum(len(place.partitions) for place in places)
+    return found
+
+
+def test_wrong_heartbeats_get_kafkas_codes(node: Node, new_group: NewGroup) -> None:
+    topic = create_topic(node)
+    group = new_group(topic)
+    assert group.coordinated(lambda: group.beat("ada", 5)).error_code == (
+        ErrorCode.group_id_not_found
+    )
+    epoch = group.join("ada").member_epoch
+    assert group.beat("ada", epoch + 1).error_code == ErrorCode.fenced_member_epoch
+    assert group.beat("eve", epoch).error_code == ErrorCode.unknown_member_id
+    assert group.beat("eve", 0).error_code == ErrorCode.invalid_request
+    assert group.beat("", 0, [topic]).error_code == ErrorCode.invalid_request
+    assert group.beat("ada", -2).error_code == ErrorCode.invalid_request
+    nowhere = new_group(topic)
+    assert nowhere.describe().error_code == ErrorCode.group_id_not_found
+
+
+def test_a_share_group_is_listed_as_one_and_no_consumer_group(
+    node: Node, new_group: NewGroup
+) -> None:
+    topic = create_topic(node)
+    group = new_group(topic)
+    group.join("ada")
+    listed = group.connection.call("list_groups", 5, states_filter=[], types_filter=["share"])
+    (found,) = [one for one in listed.groups if one.group_id == group.group_id]
+    assert (found.group_type, found.protocol_type, found.group_state) == (
+        "share",
+        "share",
+        "Stable",
+    )
+    answer = group.connection.call(
+        "consumer_group_describe",
+        1,
+        group_ids=[group.group_id],
+        include_authorized_operations=False,
+    )
+    assert answer.groups[0].error_code == ErrorCode.group_id_not_found
+
+
+def test_offsets_are_altered_told_and_deleted(node: Node, new_group: NewGroup) -> None:
+    topic = create_topic(node, partitions=2)
+    produce(node, topic, numbered(10), partition=0)
+    group = new_group(topic)
+    answer = group.alter({0: 4, 1: 0, 7: 0})
+    codes = [one.error_code for one in answer.responses[0].partitions]
+    assert codes == [ErrorCode.none, ErrorCode.none, ErrorCode.unknown_topic_or_partition]
+    told = {(topic, 0): (4, 6), (topic, 1): (0, 0)}
+    eventually(group.offsets, expect=lambda found: found == told)
+    assert group.describe().group_state == "Empty"
+    unknown = group.alter({0: 0}, topic="nothing").responses[0].partitions[0]
+    assert unknown.error_code == ErrorCode.unknown_topic_or_partition
+    answer = group.forget(topic, "nothing")
+    by_topic = {one.topic_name: one.error_code for one in answer.responses}
+    assert by_topic == {topic: ErrorCode.none, "nothing": ErrorCode.unknown_topic_or_partition}
+    assert group.offsets() == {}
+    assert group.delete() == ErrorCode.none
+    assert group.delete() == ErrorCode.group_id_not_found
+    assert group.forget(topic).error_code == ErrorCode.group_id_not_found
+
+
+def test_a_group_with_members_is_not_changed_from_outside(node: Node, new_group: NewGroup) -> None:
+    topic = create_topic(node)
+    group = new_group(topic)
+    group.join("ada")
+    assert group.alter({0: 0}).error_code == ErrorCode.non_empty_group
+    assert group.forget(topic).error_code == ErrorCode.non_empty_group
+    assert group.delete() == ErrorCode.non_empty_group
+    group.beat("ada", -1)
+    assert group.delete() == ErrorCode.none
+
+
+def test_states_are_kept_and_fenced_by_their_epochs(node: Node, new_group: NewGroup) -> None:
+    """The share coordinator's own APIs, as other brokers call them."""
+    topic = create_topic(node)
+    group = new_group(topic)
+    begun = group.state("initialize_share_group_state", 0, state_epoch=3, start_offset=10)
+    assert begun.error_code == ErrorCode.none
+    assert group.state("read_share_group_state", 0, leader_epoch=2).start_offset == 10
+    batch = {
+        "first_offset": 12,
+        "last_offset": 14,
+        "delivery_state": ACKNOWLEDGED,
+        "delivery_count": 1,
+    }
+
+    def write(state_epoch: int = 3, leader_epoch: int = 2, partition: int = 0) -> Any:
+        answer = group.state(
+            "write_share_group_state",
+            1,
+            partition=partition,
+            state_epoch=state_epoch,
+            leader_epoch=leader_epoch,
+            start_offset=11,
+            delivery_complete_count=3,
+            state_batches=[batch],
+        )
+        return answer.error_code
+
+    assert write() == ErrorCode.none
+    found = group.state("read_share_group_state", 0, leader_epoch=2)
+    (kept,) = found.state_batches
+    assert (found.state_epoch, found.start_offset) == (3, 11)
+    assert (kept.first_offset, kept.last_offset, kept.delivery_count) == (12, 14, 1)
+    assert write(state_epoch=2) == ErrorCode.fenced_state_epoch
+    assert write(leader_epoch=1) == ErrorCode.fenced_leader_epoch
+    assert write(partition=1) == ErrorCode.invalid_request
+    summary = group.state("read_share_group_state_summary", 1, leader_epoch=2)
+    assert (summary.start_offset, summary.delivery_complete_count) == (11, 3)
+    node.kill()
+    node.start()
+    again = new_group(topic, group_id=group.group_id)
+    after = again.state("read_share_group_state", 0, leader_epoch=2)
+    assert (after.start_offset, after.state_batches) == (11, found.state_batches)
+    gone = again.state("delete_share_group_state", 0)
+    assert gone.error_code == ErrorCode.none
+    forgotten = again.state("read_share_group_state", 0, leader_epoch=2)
+    assert forgotten.error_code == ErrorCode.invalid_request
+
+
+def test_states_go_with_their_topic(node: Node, new_group: NewGroup) -> None:
+    topic, other = create_topic(node), create_topic(node)
+    group = new_group(topic)
+    group.alter({0: 0})
+    group.alter({0: 0}, topic=other)
+    assert group.offsets().keys() == {(topic, 0), (other, 0)}
+    administrator = admin(node)
+    administrator.delete_topics([topic])[topic].result(SECONDS_MAX)
+    eventually(group.offsets, expect=lambda found: found.keys() == {(other, 0)})
+    assert group.delete() == ErrorCode.none
+
+
+def test_the_command_line_knows_share_groups(node: Node, new_group: NewGroup) -> None:
+    """PUL-6: a queue is looked at, reset and deleted as any other group."""
+    topic = create_topic(node, partitions=2)
+    produce(node, topic, numbered(10), partition=0)
+    group = new_group(topic)
+    name = group.group_id
+    group.join("ada")
+    (listed,) = ok(node, "groups", "list", name, "--type", "share", "--json").document
+    assert (listed["state"], listed["type"]) == ("Stable", "share")
+    refused = headrace(node, "groups", "reset", name, "--topic", topic, "--to-earliest", "--yes")
+    assert refused.code == 1
+    assert "NON_EMPTY_GROUP" in refused.err
+    (described,) = ok(node, "groups", "describe", name, "--json").document
+    assert described["group"]["members"][0]["assignment"] == {topic: [0, 1]}
+    group.beat("ada", -1)
+    ok(node, "groups", "reset", name, "--topic", topic, "--to-offset", "4", "--yes")
+    (described,) = ok(node, "groups", "describe", name, "--json").document
+    lags = {one["partition"]: (one["committed"], one["lag"]) for one in described["partitions"]}
+    assert lags == {0: (4, 6), 1: (0, 0)}
+    assert "6 records" in ok(node, "groups", "describe", name).out
+    part = headrace(node, "groups", "delete", name, "--topic", f"{topic}:0", "--yes")
+    assert (part.code, "whole topics" in part.err) == (1, True)
+    ok(node, "groups", "delete", name, "--topic", topic, "--yes")
+    ok(node, "groups", "delete", name, "--yes")
+    assert headrace(node, "groups", "describe", name).code == 1
