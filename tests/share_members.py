@@ -132,8 +132,7 @@ class ShareMember:
             return Fetched(int(answer.error_code), [], 0, 0, b"")
         (one,) = told
         given = [
-            Given(it.first_offset, it.last_offset, it.delivery_count)
-            for it in one.acquired_records
+            Given(it.first_offset, it.last_offset, it.delivery_count) for it in one.acquired_records
         ]
         return Fetched(
             int(answer.error_code),

@@ -1,4 +1,4 @@
-"""ShareFetch and ShareAcknowledge request by request: what members get, and what they are refused."""
+"""ShareFetch and ShareAcknowledge request by request: what members get, and what they do not."""
 
 import uuid
 from collections.abc import Iterator
@@ -306,7 +306,9 @@ def test_only_what_is_acquired_can_be_acknowledged(ada: ShareMember, node: Node)
         (11, 12, [ACCEPT]),
     ],
 )
-def test_nonsense_is_an_invalid_request(ada: ShareMember, batch: tuple[int, int, list[int]]) -> None:
+def test_nonsense_is_an_invalid_request(
+    ada: ShareMember, batch: tuple[int, int, list[int]]
+) -> None:
     ada.take()
     assert ada.acknowledge(batch) == (0, INVALID_REQUEST)
     assert ada.fetch(batch).acknowledge_error_code == INVALID_REQUEST

@@ -11,8 +11,8 @@ from headrace.shares.partition import (
     Acknowledgement,
     AcknowledgeType,
     Acquired,
-    SharePartition,
     ShareLimits,
+    SharePartition,
     Span,
     Wish,
 )

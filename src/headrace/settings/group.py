@@ -43,9 +43,9 @@ def _offset_reset(value: Value) -> str | None:
     """Where a share group starts: an end of the log, or some time ago."""
     if value in ("earliest", "latest"):
         return None
-    if isinstance(value, str) and value.startswith(BY_DURATION):
-        if duration_ms(value.removeprefix(BY_DURATION)) is not None:
-            return None
+    is_duration = isinstance(value, str) and value.startswith(BY_DURATION)
+    if is_duration and duration_ms(str(value).removeprefix(BY_DURATION)) is not None:
+        return None
     return "must be earliest, latest or by_duration: with a duration such as PT1H"
 
 

@@ -64,9 +64,7 @@ def batches_of(letters: Iterable[Record], size_max: int) -> Iterator[bytearray]:
         if batch and size + letter_size > size_max:
             yield build_batch(batch)
             batch, size = [], HEADER_SIZE
-        batch.append(
-            Record(len(batch), letter.timestamp, letter.key, letter.value, letter.headers)
-        )
+        batch.append(Record(len(batch), letter.timestamp, letter.key, letter.value, letter.headers))
         size += letter_size
     if batch:
         yield build_batch(batch)

@@ -351,9 +351,7 @@ class SharePartition:
         self.runs.drop_before(log_start_offset)
 
 
-def _steps(
-    said: Acknowledgement, first: int
-) -> Iterable[tuple[int, int, AcknowledgeType]]:
+def _steps(said: Acknowledgement, first: int) -> Iterable[tuple[int, int, AcknowledgeType]]:
     """Types of single offsets as few rows of one type each; what lies before `first` left out."""
     if len(said.types) == 1:
         yield first, said.last, AcknowledgeType(said.types[0])
@@ -483,6 +481,4 @@ class _Selection:
         ):
             before.last = last
         else:
-            self._pieces.append(
-                _Piece(first, last, count, is_new=is_new, is_skipped=is_skipped)
-            )
+            self._pieces.append(_Piece(first, last, count, is_new=is_new, is_skipped=is_skipped))

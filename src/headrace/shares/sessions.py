@@ -150,7 +150,6 @@ class ShareSessions:
 def _step(session: ShareSession, epoch: int) -> None:
     if epoch != session.epoch:
         raise InvalidShareSessionEpoch(
-            f"the share session of {session.key.member_id} is at epoch {session.epoch}, "
-            f"not {epoch}"
+            f"the share session of {session.key.member_id} is at epoch {session.epoch}, not {epoch}"
         )
     session.epoch = 1 if epoch == _EPOCH_MAX else epoch + 1

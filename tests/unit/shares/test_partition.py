@@ -9,8 +9,8 @@ from headrace.shares.partition import (
     Acknowledgement,
     AcknowledgeType,
     Acquired,
-    SharePartition,
     ShareLimits,
+    SharePartition,
     Span,
     Wish,
 )

@@ -1,4 +1,4 @@
-"""Acknowledgements as requests bring them, with a ShareFetch or by themselves: checked, carried out."""
+"""Acknowledgements as requests bring them, with a ShareFetch or by themselves: checked, done."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -83,9 +83,7 @@ async def _acknowledge(
     await broker.share_partitions.acknowledge(led, key.member_id, checked)
 
 
-def _checked(
-    batches: Sequence[AcknowledgementBatch], *, may_renew: bool
-) -> list[Acknowledgement]:
+def _checked(batches: Sequence[AcknowledgementBatch], *, may_renew: bool) -> list[Acknowledgement]:
     """The batches in the words of the share partition; raise unless they can be understood."""
     checked = []
     before = -1

@@ -1,7 +1,7 @@
 """ShareFetch v1-2: records for a member of a share group, each for nobody else (KIP-932).
 
-A request may bring acknowledgements of earlier records. One that finds none to take waits, until the
-partitions grow or records come back. v2 can keep strictly to a number of records (KIP-1206) and
+A request may bring acknowledgements of earlier records. One that finds none to take waits, until
+the partitions grow or records come back. v2 can keep strictly to a number of records (KIP-1206) and
 renew locks (KIP-1222).
 """
 
@@ -122,12 +122,13 @@ class _ShareFetch:
         self._key = check_member(request.group_id, request.member_id)
         if request.share_acquire_mode not in (0, _RECORD_LIMIT):
             raise InvalidRequest(f"there is no share acquire mode {request.share_acquire_mode}")
-        if self._version >= RENEWALS_FROM and request.is_renew_ack:
-            if request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms:
-                raise InvalidRequest(
-                    "a request that renews locks takes no records: max_bytes, min_bytes, "
-                    "max_records and max_wait_ms must be 0"
-                )
+        renews = self._version >= RENEWALS_FROM and request.is_renew_ack
+        limits = (request.max_bytes, request.min_bytes, request.max_records, request.max_wait_ms)
+        if renews and any(limits):
+            raise InvalidRequest(
+                "a request that renews locks takes no records: max_bytes, min_bytes, "
+                "max_records and max_wait_ms must be 0"
+            )
         wanted = [
             Target(topic.topic_id, partition.partition_index)
             for topic in request.topics
