@@ -267,6 +267,9 @@ class _ShareFetch:
 
     def _told(self, target: Target, taken: "Taken | None") -> "SharedRecords[LogSlice]":
         error, verdict = self._errors.get(target), self._verdicts.get(target)
+        for failure in (error, verdict):
+            if failure is not None:
+                self._broker.metrics.requests.failed(ApiKey.SHARE_FETCH, failure.code)
         records: LogSlice | bytes | None = None
         if taken is not None:
             records = taken.records
@@ -285,6 +288,7 @@ class _ShareFetch:
         )
 
     def _refuse(self, error: KafkaError) -> None:
+        self._broker.metrics.requests.failed(ApiKey.SHARE_FETCH, error.code)
         parts = write_share_fetch(
             self._correlation_id, 0, (), error_code=error.code, error_message=str(error)
         )
