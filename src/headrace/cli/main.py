@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "configs": "Describe and alter the settings of topics and brokers.",
     "produce": "Write lines from standard input as records.",
     "consume": "Write records to standard output.",
+    "queue": "Put tasks into a topic, take them, see how they stand.",
     "offsets": "Show where each partition starts and ends, or stood at a time.",
     "records": "Show a record with its batch, list producers, delete records.",
     "groups": "List, describe, reset and delete groups.",

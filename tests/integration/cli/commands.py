@@ -16,7 +16,7 @@ from unittest import mock
 from headrace.cli.main import main
 from tests.nodes import Node
 
-MOVES_RECORDS = {"produce", "consume", "bench"}
+MOVES_RECORDS = {"produce", "consume", "bench", "queue"}
 
 
 class Done(NamedTuple):

@@ -1,0 +1,303 @@
+"""One worker of a share group over our own wire client: takes exactly as many records as asked.
+
+librdkafka's share consumer takes whole batches, and what it took too many counts as delivered when
+it is given back. A command that takes one task of a thousand must not wear the others out, so
+this asks for a strict number of records (ShareFetch v2). A broker that only knows v1 gives whole
+batches here too.
+"""
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from headrace.client.admin import Admin
+from headrace.client.records import Headers
+from headrace.errors import (
+    FencedMemberEpoch,
+    HeadraceError,
+    InvalidShareSessionEpoch,
+    KafkaError,
+    ShareSessionNotFound,
+    UnknownMemberId,
+    error_for,
+)
+from headrace.protocol.batches import Record, records_of
+from headrace.protocol.batches import headers as batch_headers
+from headrace.protocol.schemas.share_acknowledge import (
+    AcknowledgementBatch,
+    AcknowledgePartition,
+    AcknowledgeTopic,
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+)
+from headrace.protocol.schemas.share_fetch import (
+    FetchPartition,
+    FetchTopic,
+    PartitionData,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from headrace.protocol.schemas.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from headrace.protocol.uuids import Uuid
+
+_CREATE_TIME = 1
+_LEAVING = -1
+_RECORD_LIMIT = 1
+_WAIT_MS = 500
+_BYTES_MAX = 16 << 20
+
+
+class Verdict(IntEnum):
+    """What became of a task."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+
+
+class Task(msgspec.Struct, frozen=True):
+    """A record that this worker holds; the methods are those of confluent-kafka's messages."""
+
+    place: tuple[Uuid, int]
+    name: str
+    record: Record
+    deliveries: int
+
+    def topic(self) -> str:
+        return self.name
+
+    def partition(self) -> int:
+        return self.place[1]
+
+    def offset(self) -> int:
+        return self.record.offset
+
+    def timestamp(self) -> tuple[int, int]:
+        return _CREATE_TIME, self.record.timestamp
+
+    def key(self) -> bytes | None:
+        return self.record.key
+
+    def value(self) -> bytes | None:
+        return self.record.value
+
+    def headers(self) -> Headers:
+        return self.record.headers
+
+    def delivery_count(self) -> int:
+        return self.deliveries
+
+
+class Worker:
+    """A member of a share group that works on one topic; close it, or use it in a `with`."""
+
+    def __init__(self, admin: Admin, group: str, topic: str) -> None:
+        self._cluster = admin.cluster
+        self._group = group
+        self._topic = topic
+        self._member_id = str(uuid.uuid4())
+        self._member_epoch = 0
+        self._coordinator = admin.groups.coordinator_of(group)
+        self._assigned: dict[Uuid, list[int]] = {}
+        self._sessions: dict[int, int] = {}  # The next epoch of the session with each leader.
+        self._leaders: dict[int, int] = {}
+        self._due = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def take(self, count: int, timeout_s: float) -> list[Task]:
+        """Up to so many tasks as soon as there are any; none when the time is up."""
+        deadline = time.monotonic() + timeout_s
+        while True:
+            self._beat()
+            tasks = self._fetch(count, deadline)
+            if tasks or time.monotonic() >= deadline:
+                return tasks
+            if not self._leaders:
+                time.sleep(min(0.1, max(0.0, deadline - time.monotonic())))
+
+    def settle(self, task: Task, verdict: Verdict) -> None:
+        """Say what became of a task, and wait until the broker has it."""
+        self._acknowledge(task.place, task.record.offset, task.record.offset, verdict)
+
+    def close(self) -> None:
+        """Give back what is not settled, and leave the group."""
+        for leader, epoch in self._sessions.items():
+            request = ShareAcknowledgeRequest(
+                group_id=self._group,
+                member_id=self._member_id,
+                share_session_epoch=-1 if epoch else 0,
+            )
+            self._cluster.ask(request, ShareAcknowledgeResponse, leader)
+        self._sessions.clear()
+        if self._member_epoch > 0:
+            self._heartbeat(_LEAVING)
+            self._member_epoch = 0
+
+    # --- the group ------------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        """Be a member, and know what is assigned; asks only when a heartbeat is due."""
+        if time.monotonic() < self._due and self._leaders:
+            return
+        try:
+            answer = self._cluster.retry(lambda: self._heartbeat(self._member_epoch))
+        except (UnknownMemberId, FencedMemberEpoch):
+            self._member_epoch = 0
+            self._assigned, self._leaders = {}, {}
+            return
+        self._member_epoch = answer.member_epoch
+        self._due = time.monotonic() + answer.heartbeat_interval_ms / 1000
+        if answer.assignment is not None:
+            self._assigned = {
+                one.topic_id: one.partitions for one in answer.assignment.topic_partitions
+            }
+            self._find_leaders()
+
+    def _heartbeat(self, epoch: int) -> ShareGroupHeartbeatResponse:
+        request = ShareGroupHeartbeatRequest(
+            group_id=self._group,
+            member_id=self._member_id,
+            member_epoch=epoch,
+            subscribed_topic_names=[self._topic] if epoch >= 0 else None,
+        )
+        answer = self._cluster.ask(request, ShareGroupHeartbeatResponse, self._coordinator)
+        if answer.error_code:
+            raise error_for(answer.error_code, f"group {self._group!r}: {answer.error_message}")
+        return answer
+
+    def _find_leaders(self) -> None:
+        topic = self._cluster.topic(self._topic)
+        mine = self._assigned.get(topic.topic_id, [])
+        self._leaders = {
+            one.partition_index: one.leader_id
+            for one in topic.partitions
+            if one.partition_index in mine and one.leader_id >= 0
+        }
+
+    # --- the records ----------------------------------------------------------------------------
+
+    def _fetch(self, count: int, deadline: float) -> list[Task]:
+        for leader in sorted(set(self._leaders.values())):
+            left_ms = max(0, int((deadline - time.monotonic()) * 1000))
+            answer = self._ask(leader, count, min(_WAIT_MS, left_ms))
+            tasks = [
+                task
+                for topic in answer.responses
+                for one in topic.partitions
+                for task in self._tasks(topic.topic_id, one)
+            ]
+            if tasks:
+                return tasks
+        return []
+
+    def _ask(self, leader: int, count: int, wait_ms: int) -> ShareFetchResponse:
+        epoch = self._sessions.get(leader, 0)
+        request = ShareFetchRequest(
+            group_id=self._group,
+            member_id=self._member_id,
+            share_session_epoch=epoch,
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=_BYTES_MAX,
+            max_records=count,
+            batch_size=count,
+            share_acquire_mode=_RECORD_LIMIT,
+            topics=[] if epoch else self._wanted(leader),
+        )
+        answer = self._cluster.ask(request, ShareFetchResponse, leader)
+        if answer.error_code in (ShareSessionNotFound.code, InvalidShareSessionEpoch.code):
+            self._sessions.pop(leader, None)  # Begun anew with the next request.
+            return ShareFetchResponse()
+        if answer.error_code:
+            raise error_for(answer.error_code, f"{self._topic}: {answer.error_message}")
+        self._sessions[leader] = epoch + 1
+        return answer
+
+    def _wanted(self, leader: int) -> list[FetchTopic]:
+        return [
+            FetchTopic(
+                topic_id=topic_id,
+                partitions=[
+                    FetchPartition(partition_index=index)
+                    for index in partitions
+                    if self._leaders.get(index) == leader
+                ],
+            )
+            for topic_id, partitions in self._assigned.items()
+        ]
+
+    def _tasks(self, topic_id: Uuid, told: PartitionData) -> Iterator[Task]:
+        """The records that are ours among those that came; offsets without one are gaps."""
+        if told.error_code:
+            error = error_for(told.error_code, f"{self._topic}: {told.error_message}")
+            if not error.retriable:
+                raise error
+            self._due = 0.0  # The leader may be another one by now.
+            return
+        place = (topic_id, told.partition_index)
+        found = {record.offset: record for record in _records(bytes(told.records or b""))}
+        for acquired in told.acquired_records:
+            for offset in range(acquired.first_offset, acquired.last_offset + 1):
+                if offset in found:
+                    yield Task(place, self._topic, found[offset], acquired.delivery_count)
+                else:
+                    self._acknowledge(place, offset, offset, Verdict.GAP)
+
+    def _acknowledge(
+        self, place: tuple[Uuid, int], first: int, last: int, verdict: Verdict
+    ) -> None:
+        topic_id, partition = place
+        leader = self._leaders.get(partition)
+        epoch = self._sessions.get(leader, 0) if leader is not None else 0
+        if leader is None or not epoch:
+            raise HeadraceError(
+                f"{self._topic}-{partition} has another leader by now; "
+                f"the record at offset {first} comes again"
+            )
+        batch = AcknowledgementBatch(first, last, [int(verdict)])
+        request = ShareAcknowledgeRequest(
+            group_id=self._group,
+            member_id=self._member_id,
+            share_session_epoch=epoch,
+            topics=[AcknowledgeTopic(topic_id, [AcknowledgePartition(partition, [batch])])],
+        )
+        answer = self._cluster.ask(request, ShareAcknowledgeResponse, leader)
+        if not answer.error_code:
+            self._sessions[leader] = epoch + 1
+        codes = [one.error_code for topic in answer.responses for one in topic.partitions]
+        for code in (answer.error_code, *codes):
+            if code:
+                raise _refusal(code, self._topic, partition, first)
+
+
+def _refusal(code: int, topic: str, partition: int, offset: int) -> KafkaError:
+    return error_for(
+        code,
+        f"{topic}-{partition} offset {offset} could not be settled ({error_for(code).name}); "
+        "its lock has run out, so another worker may have it",
+    )
+
+
+def _records(data: bytes) -> Iterable[Record]:
+    for position, header in batch_headers(data):
+        if not header.is_control:
+            yield from records_of(data, position)
