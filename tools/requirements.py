@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LISTED = re.compile(r"^- ([A-Z0-9]{3}-\d+) (.+)$", re.MULTILINE)
-NAMED = re.compile(r"\b([A-Z0-9]{3})-(\d+)(?:\.\.(\d+))?(\([a-z]\))?")
+LISTED = re.compile(r"^ *- ([A-Z0-9]{3}-\d+(?:\([b-z]\))?) (.+)$", re.MULTILINE)
+NAMED = re.compile(r"\b([A-Z0-9]{3})-(\d+)(?:\.\.(\d+))?((?: ?\([a-z]\))*)")
+PART = re.compile(r"\(([a-z])\)")
 
 
 def main() -> int:
@@ -57,11 +58,17 @@ def docstrings(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def requirements_in(docstring: str, areas: set[str]) -> list[str]:
-    """The names in a docstring, each once; `LOG-1..3` stands for all three."""
+    """The names in a docstring, each once; `LOG-1..3` stands for all three.
+
+    `LOG-1(b)` is a part by itself, `LOG-1(a)` and `LOG-1` are what the requirement says first.
+    """
     names = []
-    for area, first, last, _part in NAMED.findall(docstring):
-        if area in areas:
-            names += [f"{area}-{number}" for number in range(int(first), int(last or first) + 1)]
+    for area, first, last, parts in NAMED.findall(docstring):
+        if area not in areas:
+            continue
+        for number in range(int(first), int(last or first) + 1):
+            letters = PART.findall(parts) or ["a"]
+            names += [f"{area}-{number}" + ("" if one == "a" else f"({one})") for one in letters]
     return sorted(set(names))
 
 
@@ -71,16 +78,20 @@ def print_requirement(
     if tests and arguments.missing:
         return
     count = f"{len(tests)} test{'s' if len(tests) != 1 else ''}" if tests else "not yet"
-    print(f"{name:8} {count:9} {title}")
+    print(f"{name:10} {count:9} {title}")
     if not arguments.brief:
         for test in tests:
-            print(f"{'':19}{test}")
+            print(f"{'':21}{test}")
 
 
 def print_summary(titles: dict[str, str], proofs: dict[str, list[str]]) -> None:
-    proven = sum(name in proofs for name in titles)
+    """A requirement is proven when it and every part of it is."""
+    whole = {name.partition("(")[0] for name in titles}
+    lacking = {name.partition("(")[0] for name in titles if name not in proofs}
+    begun = {name.partition("(")[0] for name in proofs if name in titles} & lacking
     print(
-        f"\n{proven} of {len(titles)} requirements have a test that proves them or a part of them."
+        f"\n{len(whole - lacking)} of {len(whole)} requirements are proven by tests in all their "
+        f"parts, {len(begun)} in some of them."
     )
 
 

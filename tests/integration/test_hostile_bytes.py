@@ -26,7 +26,7 @@ def connection(node: Node) -> Iterator[Connection]:
 
 
 def test_stored_bytes_equal_sent_bytes(node: Node, topic: str) -> None:
-    """LOG-16: with compression.type=producer a batch lies on the disk as it came."""
+    """LOG-16, LOG-16(b): a batch lies on the disk and leaves it as it came."""
     headers = (("h", b"1"),)
     records = [Sent(b"value %d" % n, b"key", headers, AN_HOUR_AGO) for n in range(100)]
     sent = [batch(*records, codec=codec) for codec in ("none", "gzip", "snappy", "lz4", "zstd")]

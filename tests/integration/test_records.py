@@ -96,7 +96,7 @@ def test_new_records_go_to_the_end_and_old_ones_stay(node: Node, topic: str) -> 
 
 
 def test_two_readers_see_the_same_history(node: Node, topic: str) -> None:
-    """LOG-18, CON-2: many consumers coexist, and a later one gets everything again."""
+    """LOG-5(b), LOG-18, CON-2: many consumers coexist, and a later one gets everything again."""
     produce(node, topic, numbered(1_000))
     with consumer(node) as first, consumer(node) as second:
         for client in (first, second):
