@@ -24,6 +24,7 @@ PARTITION = TopicPartition("tables", 0)
 class Settings(msgspec.Struct, frozen=True):
     """The broker's settings, as far as the cleaner knows them."""
 
+    log_cleaner_threads: int = 1
     log_cleaner_dedupe_buffer_size: int = 128 << 20
     log_cleaner_io_buffer_load_factor: float = 0.9
     log_cleaner_io_max_bytes_per_second: float = 1e300

@@ -132,8 +132,13 @@ class Maintenance:
             )
 
     async def compact(self) -> None:
-        """Clean until nothing is dirty enough."""
+        """Clean until nothing is dirty enough, several logs at a time if there are threads."""
         self._cleaner.settings = self._broker.settings
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._cleaner.threads):
+                group.create_task(self._compact_one_by_one())
+
+    async def _compact_one_by_one(self) -> None:
         while self._broker.settings.log_cleaner_enable:
             if not await self._cleaner.run(self._broker.directories, self._broker.clock.now_ms()):
                 return

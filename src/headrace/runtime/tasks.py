@@ -28,7 +28,7 @@ _YEAR_MS = 365 * 24 * 3600 * 1000
 class Tasks:
     """The background work of one node, all of it."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, threads_max: int = 4) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, threads_max: int = 12) -> None:
         self._loop = loop
         self._threads_max = threads_max
         self._threads: ThreadPoolExecutor | None = None

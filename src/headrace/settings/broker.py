@@ -105,6 +105,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     replica_high_watermark_checkpoint_interval_ms: int = 5000
 
     log_cleaner_enable: bool = True
+    log_cleaner_threads: int = 1
     log_cleaner_backoff_ms: int = 15_000
     log_cleaner_io_max_bytes_per_second: float = DOUBLE_MAX
     log_cleaner_dedupe_buffer_size: int = 128 << 20
@@ -445,9 +446,11 @@ def check_logs(settings: BrokerSettings) -> None:
             f"log.cleaner.min.compaction.lag.ms ({shortest}) must not exceed "
             f"log.cleaner.max.compaction.lag.ms ({longest})"
         )
-    buffer_bytes = settings.log_cleaner_dedupe_buffer_size
-    if buffer_bytes <= _CLEANER_BUFFER_MIN:
+    if settings.log_cleaner_threads < 1:
+        raise InvalidConfig("log.cleaner.threads must be at least 1")
+    least_bytes = _CLEANER_BUFFER_MIN * settings.log_cleaner_threads
+    if settings.log_cleaner_dedupe_buffer_size <= least_bytes:
         raise InvalidConfig(
-            f"log.cleaner.dedupe.buffer.size must be more than {_CLEANER_BUFFER_MIN}, "
-            f"not {buffer_bytes}"
+            f"log.cleaner.dedupe.buffer.size must be more than {least_bytes}, which is 1 MB for "
+            f"each of log.cleaner.threads, not {settings.log_cleaner_dedupe_buffer_size}"
         )

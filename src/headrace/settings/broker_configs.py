@@ -166,7 +166,7 @@ _LOG: tuple[_Row, ...] = (
     ("log.segment.delete.delay.ms", _LONG, _LIVE, at_least(0),
      "Deleted files stay this long under another name, for readers that are still in them."),
     ("log.preallocate", _BOOLEAN, _LIVE, None,
-     "Kept for tools that set it; room is reserved as a segment grows, whatever this says."),
+     "Whether room for a whole segment is reserved when it is begun, not as it grows."),
     ("log.cleanup.policy", _LIST, _LIVE, each_of("compact", "delete"),
      "What becomes of old segments: delete, compact, both, or, when empty, nothing."),
     ("log.retention.ms", _LONG, _LIVE, None,
@@ -209,6 +209,8 @@ _LOG: tuple[_Row, ...] = (
 _CLEANER: tuple[_Row, ...] = (
     ("log.cleaner.enable", _BOOLEAN, _FIXED, None,
      "Whether compaction runs at all; without it compacted topics only grow."),
+    ("log.cleaner.threads", _INT, _LIVE, at_least(0),
+     "How many logs are compacted at the same time, up to eight."),
     ("log.cleaner.backoff.ms", _LONG, _LIVE, at_least(0),
      "How long the cleaner rests when no log needs it."),
     ("log.cleaner.io.max.bytes.per.second", _DOUBLE, _LIVE, None,

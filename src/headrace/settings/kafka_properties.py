@@ -80,7 +80,6 @@ _REASONS = (
     ("num.io.threads", "one event loop serves all connections"),
     ("background.threads", "the number of background threads is fixed"),
     ("num.recovery.threads.", "the number of threads that load logs is fixed"),
-    ("log.cleaner.threads", "one log is compacted at a time"),
     ("log.cleaner.io.buffer.size", "the cleaner's buffers have a fixed size"),
     ("log.flush.start.offset.", "start offsets are written down with the recovery points"),
     ("queued.max.", "requests are not queued between threads"),

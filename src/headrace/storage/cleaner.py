@@ -8,6 +8,7 @@ How far a log is clean is written to `cleaner-offset-checkpoint` after a round. 
 middle costs the round, nothing else: cleaning again what is clean changes nothing.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Protocol
@@ -52,6 +53,9 @@ class Work(Protocol):
 
 class CleanerSettings(Protocol):
     """What the broker's settings say about cleaning."""
+
+    @property
+    def log_cleaner_threads(self) -> int: ...
 
     @property
     def log_cleaner_dedupe_buffer_size(self) -> int: ...
@@ -130,8 +134,12 @@ def _is_overdue(segments: list[Segment], oldest_ms: int) -> bool:
     return any(0 < segment.first_timestamp() < oldest_ms for segment in segments)
 
 
+THREADS_MAX = 8
+"""How many logs are cleaned at the same time, whatever `log.cleaner.threads` says."""
+
+
 class Cleaner:
-    """The one who cleans the logs of a node, one at a time."""
+    """Cleans the logs of a node, each run one of them; several runs may be under way."""
 
     def __init__(
         self,
@@ -147,11 +155,17 @@ class Cleaner:
         self._postponed: dict[TopicPartition, int] = {}
         self._background = background
         self._begin = begin
-        self._current: Log | None = None
+        self._current: set[Log] = set()
+        self._checkpointing = asyncio.Lock()
+
+    @property
+    def threads(self) -> int:
+        """How many runs may be under way."""
+        return min(self.settings.log_cleaner_threads, THREADS_MAX)
 
     def is_cleaning(self, log: Log) -> bool:
         """Whether others should rather leave the segments of a log alone for now."""
-        return self._current is log
+        return log in self._current
 
     async def run(self, logs: Iterable[Log], now_ms: int) -> bool:
         """Clean the dirtiest of all logs of the node; False if none is dirty enough."""
@@ -161,11 +175,11 @@ class Cleaner:
         dirtiest = self.choose(compacted, now_ms)
         if dirtiest is None:
             return False
-        self._current = dirtiest.log
+        self._current.add(dirtiest.log)
         try:
             await self._clean(dirtiest, now_ms)
         finally:
-            self._current = None
+            self._current.discard(dirtiest.log)
             self.metrics.uncleanable_partitions = len(self.uncleanable)
         return True
 
@@ -193,6 +207,7 @@ class Cleaner:
         partition = log.topic_partition
         return (
             log.failure is None
+            and log not in self._current
             and partition not in self.uncleanable
             and now_ms >= self._postponed.get(partition, 0)
         )
@@ -255,9 +270,11 @@ class Cleaner:
             index_interval_bytes=config.index_interval_bytes,
             delete_retention_ms=config.delete_retention_ms,
             map_bytes_max=int(
-                settings.log_cleaner_dedupe_buffer_size * settings.log_cleaner_io_buffer_load_factor
+                settings.log_cleaner_dedupe_buffer_size
+                * settings.log_cleaner_io_buffer_load_factor
+                / self.threads
             ),
-            io_bytes_per_second=settings.log_cleaner_io_max_bytes_per_second,
+            io_bytes_per_second=settings.log_cleaner_io_max_bytes_per_second / self.threads,
             producers=last_records(log),
             aborted=tuple(log.aborted_transactions(sources[0].base_offset, cleanable.end_offset)),
         )
@@ -302,7 +319,8 @@ class Cleaner:
         """Note how far the log is clean now; the swaps must be safe on disk before that."""
         clean_up_to = last.mapped_offset + 1
         self.offsets.advance(log, clean_up_to)
-        await self._background(_write_checkpoint, log.directory, *self.offsets.checkpoint(log))
+        async with self._checkpointing:  # All logs of a disk share one file.
+            await self._background(_write_checkpoint, log.directory, *self.offsets.checkpoint(log))
         self.metrics.runs += 1
         self.metrics.clean_time_max_s = max(self.metrics.clean_time_max_s, last.elapsed_s)
         self.metrics.bytes_read += last.stats.bytes_read

@@ -15,6 +15,7 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     segment_index_bytes: int = 10 << 20
     index_interval_bytes: int = 4096
     file_delete_delay_ms: int = 60_000
+    preallocate: bool = False
 
     max_message_bytes: int = 1_048_588
     message_timestamp_type: str = "CreateTime"

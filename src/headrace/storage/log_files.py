@@ -82,6 +82,7 @@ class LogFiles:
             self.resources,
             index_interval_bytes=config.index_interval_bytes,
             index_bytes_max=config.segment_index_bytes,
+            reserved_bytes=config.segment_bytes if config.preallocate else 0,
         )
 
     # What is known of the records

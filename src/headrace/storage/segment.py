@@ -117,9 +117,13 @@ class Segment:
         *,
         index_interval_bytes: int = INDEX_INTERVAL_BYTES,
         index_bytes_max: int = INDEX_BYTES_MAX,
+        reserved_bytes: int = 0,
         suffix: str = "",
     ) -> "Segment":
-        """Make the empty files of a new segment. The log comes last: without it there is none."""
+        """Make the empty files of a new segment. The log comes last: without it there is none.
+
+        `reserved_bytes` has room made for all that the segment will hold (`preallocate`).
+        """
         segment = cls(
             directory,
             base_offset,
@@ -136,6 +140,8 @@ class Segment:
         segment._time_index = TimeIndex()
         segment._transactions = TransactionIndex()
         segment._max_timestamp = NO_TIMESTAMP
+        if reserved_bytes and files.reserve(segment._file.fd, 0, reserved_bytes):
+            segment._reserved_to = max(reserved_bytes, _RESERVE_FROM_BYTES + 1)
         resources.open_files.add(segment)
         return segment
 

@@ -169,7 +169,7 @@ def test_all_mistakes_are_told_at_once_with_the_nearest_name() -> None:
         ("inter.broker.protocol.version", "Kafka 4 removed it"),
         ("rsm.config.bucket", "tiered storage"),
         ("num.replica.fetchers", "replication"),
-        ("log.cleaner.threads", "one log is compacted at a time"),
+        ("num.io.threads", "one event loop"),
         ("cordoned.log.dirs", "does not support it yet"),
     ],
 )

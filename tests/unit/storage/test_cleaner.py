@@ -1,5 +1,6 @@
 """Cleaning whole logs: what is chosen, what is left, what is swapped."""
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
@@ -427,3 +428,27 @@ def test_a_log_that_could_not_be_cleaned_does_not_hold_up_the_others(tmp_path: P
     assert not run(one.run([bad, good], NOW))
     assert run(one.run([bad, good], NOW + HOUR))
     assert words_in(bad) == ["1:a=2"]
+
+
+async def test_several_threads_clean_different_logs(tmp_path: Path) -> None:
+    """RET-9: as many at a time as log.cleaner.threads says, and none twice."""
+    logs = []
+    for number in range(3):
+        (tmp_path / str(number)).mkdir()
+        logs.append(log_of(tmp_path / str(number), "a=1 a=2 a=3", "b=1"))
+    gate = asyncio.Event()
+    under_way: list[str] = []
+
+    async def when_all_are_there(function: Any, *arguments: Any) -> Any:
+        under_way.append(str(function))
+        if len(under_way) == 2:
+            gate.set()
+        await gate.wait()
+        return function(*arguments)
+
+    one = Cleaner(Settings(log_cleaner_threads=2), when_all_are_there, begin=Cleaning)
+    first, second = await asyncio.gather(one.run(logs, NOW), one.run(logs, NOW))
+    assert first
+    assert second
+    assert one.metrics.runs == 2
+    assert one.threads == 2

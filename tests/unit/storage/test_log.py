@@ -35,6 +35,18 @@ def log(tmp_path: Path) -> Log:
     return new_log(tmp_path)
 
 
+def test_preallocate_reserves_a_whole_segment_and_gives_back_what_is_left(tmp_path: Path) -> None:
+    log = new_log(tmp_path, segment_bytes=1 << 20, preallocate=True)
+    path = Path(log.segments[0].path(".log"))
+    if not path.stat().st_blocks:
+        pytest.skip("this file system reserves nothing")
+    assert path.stat().st_blocks * 512 >= 1 << 20
+    append(log, b"x")
+    assert path.stat().st_size == len(stored(log)) < 1000, "only readers of blocks may notice"
+    log.roll()
+    assert path.stat().st_blocks * 512 < 1 << 19
+
+
 # A disk that does not work
 
 
