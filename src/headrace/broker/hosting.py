@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from headrace.errors import KafkaStorageError
 from headrace.metadata.image import ConfigResource, ResourceType
 from headrace.protocol.uuids import ZERO, Uuid
+from headrace.storage.directories import Wanted
 from headrace.storage.room import NoRoom
 from headrace.storage.topic_partition import TopicPartition
 
@@ -71,8 +72,18 @@ class Hosting:
         """Host everything that the image gives to this node; at the start."""
         self._image = image
         self._configs.relayer(image)
+        threads = self._configs.settings.num_recovery_threads_per_data_dir
+        self._directories.recover(self._wanted(image), threads)
         for topic in image.topics.values():
             self._host(topic, image)
+
+    def _wanted(self, image: "MetadataImage") -> list[Wanted]:
+        return [
+            Wanted(TopicPartition(topic.name, index), topic.id, self._configs.of(image, topic.name))
+            for topic in image.topics.values()
+            for index, partition in enumerate(topic.partitions)
+            if self._node_id in partition.replicas
+        ]
 
     def apply(self, delta: "ImageDelta", image: "MetadataImage") -> None:
         """Carry out what changed. Deletions first: a new topic may have an old one's name."""

@@ -104,6 +104,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     log_flush_offset_checkpoint_interval_ms: int = _MINUTE_MS
     replica_high_watermark_checkpoint_interval_ms: int = 5000
 
+    num_recovery_threads_per_data_dir: int = 2
+
     log_cleaner_enable: bool = True
     log_cleaner_threads: int = 1
     log_cleaner_backoff_ms: int = 15_000

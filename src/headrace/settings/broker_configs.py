@@ -149,6 +149,8 @@ _LOG: tuple[_Row, ...] = (
      "The directories of the logs, used when log.dirs is not given."),
     ("log.dirs", _LIST, _FIXED, not_empty,
      "The directories of the logs, best one per disk; partitions are spread over them."),
+    ("num.recovery.threads.per.data.dir", _INT, _LIVE, at_least(1),
+     "How many logs of each directory are checked at the same time after a crash."),
     ("log.segment.bytes", _INT, _LIVE, at_least(1 << 20),
      "A segment file is closed and a new one begun at this size."),
     ("log.roll.ms", _LONG, _LIVE, at_least(1),

@@ -79,7 +79,6 @@ _REASONS = (
     ("num.network.threads", "one event loop serves all connections"),
     ("num.io.threads", "one event loop serves all connections"),
     ("background.threads", "the number of background threads is fixed"),
-    ("num.recovery.threads.", "the number of threads that load logs is fixed"),
     ("log.cleaner.io.buffer.size", "the cleaner's buffers have a fixed size"),
     ("log.flush.start.offset.", "start offsets are written down with the recovery points"),
     ("queued.max.", "requests are not queued between threads"),

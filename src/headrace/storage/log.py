@@ -300,6 +300,10 @@ class Log:
     def directory(self) -> str:
         return self._files.directory
 
+    def move_to(self, resources: Resources) -> None:
+        """Belong to a node whose logs share these, after it was opened by itself in a thread."""
+        self._files.move_to(resources)
+
     @property
     def resources(self) -> Resources:
         return self._files.resources

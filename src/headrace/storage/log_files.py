@@ -85,6 +85,15 @@ class LogFiles:
             reserved_bytes=config.segment_bytes if config.preallocate else 0,
         )
 
+    def move_to(self, resources: Resources) -> None:
+        """Hold what is open and loaded at the expense of others, once nobody works on it here."""
+        for segment in self.segments:
+            segment.let_go_of_file()
+            segment.let_go_of_indexes()
+            segment.resources = resources
+        resources.deletions.take_over(self.resources.deletions)
+        self.resources = resources
+
     # What is known of the records
 
     @property

@@ -72,6 +72,11 @@ class Deletions:
     def add(self, path: str, delay_ms: int) -> None:
         self._new.append((path, delay_ms))
 
+    def take_over(self, others: "Deletions") -> None:
+        """Add what others have noted, none of which was looked at yet."""
+        self._new += others._new
+        others._new = []
+
     def due(self, now_ms: int) -> list[str]:
         """Take out the paths whose time has come, for `unlink_all` in a thread."""
         if self._new:

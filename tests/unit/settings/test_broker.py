@@ -138,7 +138,6 @@ def test_kafkas_stock_file_works_unchanged() -> None:
     assert {warning.split()[0] for warning in warnings} == {
         "num.network.threads",
         "num.io.threads",
-        "num.recovery.threads.per.data.dir",
     }
 
 

@@ -11,7 +11,7 @@ from headrace.errors import KafkaStorageError
 from headrace.runtime import files
 from headrace.storage.checkpoints import read_offsets
 from headrace.storage.config import LogConfig
-from headrace.storage.directories import LogDirectories
+from headrace.storage.directories import LogDirectories, Wanted
 from headrace.storage.log import Log
 from headrace.storage.topic_partition import TopicPartition, parse_directory_name
 from tests.faults import failing, failing_writes
@@ -311,6 +311,58 @@ def test_a_damaged_checkpoint_costs_a_recovery_and_nothing_else(paths: list[str]
     log = log_of(opened(paths[:1]))
     log.advance_high_watermark(log.log_end_offset)
     assert values_of(log) == [b"kept"]
+
+
+def after_a_crash(paths: list[str]) -> LogDirectories:
+    """A node that opens what another has left: four logs of several segments, one tail torn."""
+    node = opened(paths)
+    for number in range(4):
+        for value in (b"a" * 300, b"b" * 300, b"c"):
+            append(log_of(node, number), value)
+    torn = Path(log_of(node, 2).segments[-1].path(".log"))
+    node.close()
+    (Path(paths[0]) / ".kafka_cleanshutdown").unlink()
+    torn.write_bytes(torn.read_bytes()[:-1])
+    return opened(paths)
+
+
+def test_logs_are_recovered_in_threads_as_they_are_without(paths: list[str]) -> None:
+    """LOG-11: what is whole is there, and what is torn is not."""
+    node = after_a_crash(paths[:1])
+    partitions = [TopicPartition("orders", number) for number in range(4)]
+    node.recover([Wanted(one, TOPIC_ID, CONFIG) for one in partitions], threads=2)
+    logs = [log_of(node, number) for number in range(4)]
+    assert [log.log_end_offset for log in logs] == [3, 3, 2, 3]
+    assert all(log.resources is node.resources for log in logs)
+    assert all(segment.resources is node.resources for log in logs for segment in log.segments)
+    for log in logs:
+        append(log, b"next")
+        log.advance_high_watermark(log.log_end_offset)
+    assert values_of(logs[2]) == [b"a" * 300, b"b" * 300, b"next"]
+    assert values_of(logs[3]) == [b"a" * 300, b"b" * 300, b"c", b"next"]
+
+
+def test_a_log_of_another_topic_is_set_aside_though_threads_have_looked_at_it(
+    paths: list[str],
+) -> None:
+    node = after_a_crash(paths[:1])
+    other = bytes(15) + b"\x07"
+    partitions = [TopicPartition("orders", number) for number in range(4)]
+    node.recover([Wanted(one, other, CONFIG) for one in partitions], threads=2)
+    assert log_of(node, 0, other).log_end_offset == 0
+    assert any(name.startswith("orders-0.") for name in names_in(paths[0]))
+
+
+def test_a_log_that_threads_could_not_load_is_left_alone(paths: list[str]) -> None:
+    node = after_a_crash(paths[:1])
+    damaged = Path(paths[0]) / "orders-0" / "00000000000000000000.log.swap"
+    damaged.write_bytes(b"no batch")
+    partitions = [TopicPartition("orders", number) for number in range(4)]
+    node.recover([Wanted(one, TOPIC_ID, CONFIG) for one in partitions], threads=2)
+    with pytest.raises(KafkaStorageError):
+        log_of(node, 0)
+    assert damaged.exists()
+    assert log_of(node, 1).log_end_offset == 3
 
 
 def test_what_is_due_is_synced(paths: list[str]) -> None:
