@@ -14,7 +14,7 @@ from kio.schema.errors import ErrorCode
 from tests.batches import UNTOUCHED_FROM, batch
 from tests.clients import AN_HOUR_AGO, Sent, create_topic, numbered, produce, read_values, values
 from tests.nodes import Node, eventually
-from tests.wire import Connection, encode_request, fetch_fields, produce_fields
+from tests.wire import Connection, Fields, encode_request, fetch_fields, produce_fields
 
 StartNode = Callable[..., Node]
 
@@ -207,6 +207,38 @@ def is_closed(connection: Connection, drop: bytes = b"") -> bool:
 def resident_bytes(node: Node) -> int:
     pages = int(Path(f"/proc/{node.pid}/statm").read_text().split()[1])
     return pages * resource.getpagesize()
+
+
+def many_names(count: int) -> bytes:
+    names = [{"name": f"{number:x}"} for number in range(count)]
+    fields: Fields = {"topics": names, "response_partition_limit": 10, "cursor": None}
+    return encode_request("describe_topic_partitions", 0, **fields)
+
+
+def many_partitions(count: int) -> bytes:
+    return encode_request("fetch", 12, **fetch_fields([("t", 0, 0)] * count))
+
+
+def many_empty_batches(count: int) -> bytes:
+    fields = produce_fields("t", b"")
+    fields["topic_data"][0]["partition_data"] = [{"index": 0, "records": None}] * count
+    return encode_request("produce", 9, **fields)
+
+
+@pytest.mark.usefixtures("only_headrace")
+@pytest.mark.parametrize("many", [many_names, many_partitions, many_empty_batches])
+def test_a_request_for_too_much_at_once_is_refused(
+    node: Node, connection: Connection, many: Callable[[int], bytes]
+) -> None:
+    """OPS-1: a megabyte of names would keep everyone waiting for seconds."""
+    with Connection(node.port) as modest:
+        modest.send_frame(many(2_000))
+        assert modest.receive_frame()
+    with Connection(node.port) as greedy:
+        greedy.send_frame(many(60_000))
+        assert greedy.is_closed_by_peer()
+    assert "too many elements" in node.log
+    assert connection.call("api_versions", 0).api_keys
 
 
 def test_a_request_larger_than_allowed_is_not_read(start_node: StartNode) -> None:

@@ -21,8 +21,9 @@ from headrace.broker.connection import Connection, Frames, HostileFrame
 from headrace.errors import KafkaError, UnknownServerError
 from headrace.protocol import hot_fetch, hot_produce
 from headrace.protocol.api_keys import ApiKey
-from headrace.protocol.codec import DecodeError, read
+from headrace.protocol.codec import DecodeError, read_bounded
 from headrace.protocol.framing import encode_response, frame_response, read_request_header
+from headrace.protocol.request_limits import ELEMENTS_MAX, REQUEST_BYTES_MAX
 
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id.
-_REQUEST_BYTES_MAX = 16 << 20
 _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
 _SHARE_FETCH = int(ApiKey.SHARE_FETCH)
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
@@ -127,7 +127,7 @@ class Dispatcher:
             return
         handler = entry.handler()
         # As in Kafka, bytes after the last field are nobody's business.
-        request, _ = read(handler.request_type, version, frame, body)
+        request, _ = read_bounded(handler.request_type, version, frame, body, ELEMENTS_MAX)
         call = Call(self._broker, connection, version, header.client_id)
         try:
             answer = handler.function(request, call)
@@ -209,8 +209,7 @@ class Dispatcher:
 
 
 def _check_size(size: int, key: int) -> None:
-    """Only records are large. A frame full of tiny things would grow in memory when decoded."""
-    if size > _REQUEST_BYTES_MAX:
+    if size > REQUEST_BYTES_MAX:
         raise HostileFrame(f"a request of {size} bytes is too large for API {key}")
 
 

@@ -11,10 +11,27 @@ from typing import Any, TypeVar
 from headrace.errors import UnsupportedVersion
 from headrace.protocol.message import Message
 from headrace.protocol.primitives import DecodeError
-from headrace.protocol.readers import Reader, compile_reader
+from headrace.protocol.readers import (
+    BoundedReader,
+    Reader,
+    compile_bounded_reader,
+    compile_reader,
+)
 from headrace.protocol.writers import Writer, compile_writer
 
-__all__ = ["DecodeError", "decode", "encode", "encode_into", "read", "reader", "writer"]
+__all__ = [
+    "DecodeError",
+    "decode",
+    "encode",
+    "encode_into",
+    "read",
+    "read_bounded",
+    "reader",
+    "writer",
+]
+
+ELEMENT_SIZE_MIN = 1
+"""The least that an element of an array takes, in bytes."""
 
 M = TypeVar("M", bound=Message)
 
@@ -22,6 +39,7 @@ _REFUSALS = (DecodeError, struct.error, IndexError, UnicodeDecodeError)
 """What a compiled reader raises when the bytes are not its message."""
 
 _readers: dict[tuple[type[Message], int], Reader[Any]] = {}
+_bounded_readers: dict[tuple[type[Message], int], BoundedReader[Any]] = {}
 _writers: dict[tuple[type[Message], int], Writer] = {}
 
 
@@ -66,6 +84,25 @@ def read(
     take = _readers.get((message, version)) or reader(message, version)
     try:
         return take(memoryview(data), position)
+    except _REFUSALS as error:
+        raise DecodeError(f"not a {message.__name__} v{version}: {error}") from error
+
+
+def read_bounded(
+    message: type[M], version: int, data: memoryview, position: int, elements_max: int
+) -> tuple[M, int]:
+    """The message at `position` of what a stranger sent, if its arrays are not too long.
+
+    A message that is short enough cannot have that many and is read at once.
+    """
+    if len(data) - position <= elements_max * ELEMENT_SIZE_MIN:
+        return read(message, version, data, position)
+    take = _bounded_readers.get((message, version))
+    if take is None:
+        take = compile_bounded_reader(message, _checked(message, version))
+        _bounded_readers[message, version] = take
+    try:
+        return take(data, position, elements_max)
     except _REFUSALS as error:
         raise DecodeError(f"not a {message.__name__} v{version}: {error}") from error
 

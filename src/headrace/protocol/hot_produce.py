@@ -11,7 +11,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from headrace.protocol.codec import DecodeError
-from headrace.protocol.primitives import append_uvarint
+from headrace.protocol.primitives import append_uvarint, refuse_count
+from headrace.protocol.request_limits import ELEMENTS_MAX
 
 _I16 = Struct(">h")
 _I32 = Struct(">i")
@@ -70,6 +71,7 @@ def _read_classic(frame: memoryview, position: int) -> ProduceView:
         position += size
     acks, timeout_ms, topic_count = _ACKS_TIMEOUT_COUNT.unpack_from(frame, position)
     position += 10
+    elements_left = ELEMENTS_MAX - topic_count
     topics = []
     for _ in range(topic_count):
         size = _I16.unpack_from(frame, position)[0]
@@ -79,6 +81,9 @@ def _read_classic(frame: memoryview, position: int) -> ProduceView:
         name = bytes(frame[position + 2 : name_end])
         partition_count = _I32.unpack_from(frame, name_end)[0]
         position = name_end + 4
+        elements_left -= partition_count
+        if elements_left < 0:
+            refuse_count("partitions")
         partitions: list[PartitionRecords] = []
         for _ in range(partition_count):
             index, size = _INDEX_SIZE.unpack_from(frame, position)
@@ -102,6 +107,7 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> ProduceVie
         position += size - 1
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
     topic_count, position = _uvarint(frame, position + 6)
+    elements_left = ELEMENTS_MAX - topic_count
     topics = []
     for _ in range(topic_count - 1):
         if version >= TOPIC_IDS_FROM:
@@ -111,6 +117,9 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> ProduceVie
             size -= 1
         name = bytes(_take(frame, position, size))
         partition_count, position = _uvarint(frame, position + size)
+        elements_left -= partition_count
+        if elements_left < 0:
+            refuse_count("partitions")
         partitions: list[PartitionRecords] = []
         for _ in range(partition_count - 1):
             index = _I32.unpack_from(frame, position)[0]

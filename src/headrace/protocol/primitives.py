@@ -87,6 +87,11 @@ def refuse_length(name: str, length: int) -> NoReturn:
     raise DecodeError(f"{name}: a length of {length} is announced, the message ends before")
 
 
+def refuse_count(name: str) -> NoReturn:
+    """A message from outside has more elements than are worth the work."""
+    raise DecodeError(f"{name}: the message has too many elements; ask for less at a time")
+
+
 def refuse_tag(tag: int) -> NoReturn:
     """A tagged field's content and its announced size differ."""
     raise DecodeError(f"tagged field {tag}: its size is not that of its content")

@@ -36,6 +36,7 @@ _NAMES = {
     "read_tag": primitives.read_tag,
     "read_tag_count": primitives.read_tag_count,
     "skip_tags": primitives.skip_tags,
+    "refuse_count": primitives.refuse_count,
     "refuse_length": primitives.refuse_length,
     "refuse_tag": primitives.refuse_tag,
 }
@@ -44,11 +45,22 @@ _COUNTS_REMEMBERED = 64
 
 M = TypeVar("M", bound=Message)
 Reader: TypeAlias = Callable[[memoryview, int], tuple[M, int]]
+BoundedReader: TypeAlias = Callable[[memoryview, int, int], tuple[M, int]]
+"""Takes the number of elements that all arrays together may have."""
 
 
 def compile_reader(message: type[M], version: int) -> Reader[M]:
     """The reader of one message in one version."""
     compiler = _Compiler(version, flexible=version >= message.FLEXIBLE_FROM)
+    return compiler.compile(message)
+
+
+def compile_bounded_reader(message: type[M], version: int) -> BoundedReader[M]:
+    """The same reader for what strangers send: it counts, and stops before it is too much.
+
+    A compiled twin, because a count that nobody needs would cost every small request.
+    """
+    compiler = _Compiler(version, flexible=version >= message.FLEXIBLE_FROM, bounded=True)
     return compiler.compile(message)
 
 
@@ -72,14 +84,15 @@ def _unpackers(code: str) -> _Unpackers:
 
 
 class _Compiler:
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, bounded: bool = False) -> None:
         self.version = version
         self.flexible = flexible
-        self.source = Source("read(data, position)", _NAMES)
+        self.bounded = bounded
+        self.source = Source(f"read(data, position{', elements_left' * bounded})", _NAMES)
         self.run: list[tuple[str, str]] = []
         """Codes and variables of the fixed-width values that wait for their `struct` call."""
 
-    def compile(self, message: type[Message]) -> Reader[Any]:
+    def compile(self, message: type[Message]) -> Callable[..., Any]:
         self.source.add("size = len(data)")
         result = self.structure(message)
         self.source.add(f"return {result}, position")
@@ -224,6 +237,10 @@ class _Compiler:
 
     def elements(self, field: Field, variable: str, length: str) -> None:
         width = size_min(field, self.version, flexible=self.flexible)
+        if self.bounded:
+            self.source.add(f"elements_left -= {length}")
+            with self.source.block("if elements_left < 0:"):
+                self.source.add(f"refuse_count({field.name!r})")
         if field.kind in FIXED_CODES:
             self.take(field, variable, length, width)
             return

@@ -11,7 +11,7 @@ import pytest
 from kio.serial import entity_reader, entity_writer
 
 from headrace.errors import UnsupportedVersion
-from headrace.protocol.codec import DecodeError, decode, encode
+from headrace.protocol.codec import DecodeError, decode, encode, read, read_bounded
 from headrace.protocol.fields import fields_of
 from headrace.protocol.message import FrozenStructure, Message
 from headrace.protocol.schemas.fetch import FetchRequest, ForgottenTopic
@@ -115,6 +115,23 @@ def test_record_sets_are_views_of_what_came_in() -> None:
     assert isinstance(records, memoryview)
     records[:4] = b"SOME"
     assert b"SOME records" in data
+
+
+@pytest.mark.parametrize(("message", "version"), every_version(REQUESTS))
+def test_a_reader_that_counts_reads_the_same(message: type[Message], version: int) -> None:
+    for seed in range(2):
+        encoded = encode(sample(message, version, seed), version)
+        # Behind it lies so much more that it has to count.
+        data = memoryview(bytes(encoded) + bytes(20_000))
+        assert read_bounded(message, version, data, 0, 10_000) == read(message, version, data)
+
+
+def test_elements_are_counted_over_all_arrays() -> None:
+    topics = [ForgottenTopic(topic="t", partitions=[1] * 100) for _ in range(10)]
+    data = memoryview(encode(FetchRequest(forgotten_topics_data=topics), 12))
+    assert read_bounded(FetchRequest, 12, data, 0, 1_010)[0].forgotten_topics_data == topics
+    with pytest.raises(DecodeError, match="too many elements"):
+        read_bounded(FetchRequest, 12, data, 0, 1_009)
 
 
 def test_null_where_none_is_allowed_is_refused() -> None:

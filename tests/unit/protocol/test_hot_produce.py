@@ -4,6 +4,7 @@ import pytest
 
 from headrace.protocol.codec import DecodeError, decode, encode
 from headrace.protocol.hot_produce import TOPIC_IDS_FROM, Appended, read_produce, write_success
+from headrace.protocol.request_limits import ELEMENTS_MAX
 from headrace.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -87,3 +88,16 @@ def test_writes_what_the_generated_codec_reads(version: int) -> None:
         if version >= 5:
             assert [p.log_start_offset for p in topic.partition_responses] == [5, 6]
     assert encode(response, version) == frame[header_size:]
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+def test_more_partitions_than_a_request_may_name_are_refused(version: int) -> None:
+    def frame(partitions: int) -> memoryview:
+        data = [PartitionProduceData(index=1, records=None)] * partitions
+        request = ProduceRequest(acks=1, topic_data=[TopicProduceData(partition_data=data)])
+        return memoryview(encode(request, version))
+
+    few = read_produce(frame(ELEMENTS_MAX - 10), 0, version)
+    assert len(few.topics[0][1]) == ELEMENTS_MAX - 10
+    with pytest.raises(DecodeError, match="too many elements"):
+        read_produce(frame(ELEMENTS_MAX + 1), 0, version)

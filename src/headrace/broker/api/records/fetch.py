@@ -20,8 +20,9 @@ from headrace.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.protocol.api_keys import ApiKey
-from headrace.protocol.codec import decode
+from headrace.protocol.codec import decode, read_bounded
 from headrace.protocol.hot_fetch import TOPIC_IDS_FROM, FetchedPartition, write_fetch
+from headrace.protocol.request_limits import ELEMENTS_MAX
 from headrace.protocol.schemas.fetch import FetchRequest
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ def fetch(
     version: int,
     correlation_id: int,
 ) -> None:
-    request = decode(FetchRequest, version, frame, position)
+    if len(frame) <= ELEMENTS_MAX:
+        request = decode(FetchRequest, version, frame, position)
+    else:
+        request, _ = read_bounded(FetchRequest, version, frame, position, ELEMENTS_MAX)
     try:
         context = broker.fetch_sessions.context(request, version, broker.loop.time())
     except KafkaError as error:
