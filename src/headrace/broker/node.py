@@ -13,6 +13,7 @@ from headrace.broker.coordinators import Coordinator, Timers
 from headrace.broker.delayed import WakeUps
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.fetch_sessions import FetchSessions
+from headrace.broker.fitting import Fitting
 from headrace.broker.flushing import Flusher
 from headrace.broker.hosting import Assignments, Hosting
 from headrace.broker.internal_topics import CONSUMER_OFFSETS
@@ -107,6 +108,7 @@ class Broker:
         self.produce_round = ProduceRound(
             buffers, self.produce_shapes, self.wake_ups, self.metrics, self.clock
         )
+        self.fitting = Fitting(self.tasks.in_thread)
         self.dispatcher = Dispatcher(self)
         self.server = Server(loop, limits, self.dispatcher, buffers, self.produce_round)
         self.server.on_disconnect = self.share_partitions.disconnected

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from headrace.runtime.metrics import TopicMetrics
     from headrace.storage.appending import AppendInfo
     from headrace.storage.log import Log
+    from headrace.storage.validation import CheckedBatch
 
 NO_LEADER_EPOCH = -1  # A client that does not know the epoch sends this and is not checked.
 
@@ -60,14 +61,23 @@ class Partition:
         return self.log
 
     def append(
-        self, records: memoryview, now_ms: int, transaction_version: int = NOT_VERIFIED
+        self,
+        records: memoryview,
+        now_ms: int,
+        transaction_version: int = NOT_VERIFIED,
+        checked: "CheckedBatch | None" = None,
     ) -> "AppendInfo":
         """Append a client's batch as the leader; with one replica it is committed at once."""
         log = self.log
         if log is None:
             log = self.online_log()
         info = append_as_leader(
-            log, records, self.leader_epoch, now_ms, transaction_version=transaction_version
+            log,
+            records,
+            self.leader_epoch,
+            now_ms,
+            transaction_version=transaction_version,
+            checked=checked,
         )
         log.advance_high_watermark(log.log_end_offset)
         return info

@@ -13,7 +13,7 @@ from headrace.storage.log import Log
 from headrace.storage.producer_replay import check_coordinated, replay_marker
 from headrace.storage.producer_state import NOT_VERIFIED, Origin, RememberedBatch
 from headrace.storage.segment import RELATIVE_OFFSET_MAX, Segment
-from headrace.storage.validation import check_batches, check_replicated
+from headrace.storage.validation import CheckedBatch, check_batches, check_replicated
 
 # Looked up once, for each look costs an append.
 _CLIENT = Origin.CLIENT
@@ -37,17 +37,22 @@ def append_as_leader(
     now_ms: int,
     origin: Origin = _CLIENT,
     transaction_version: int = NOT_VERIFIED,
+    checked: CheckedBatch | None = None,
 ) -> AppendInfo:
     """Append one batch and give its records the next offsets.
 
     The batch is checked, its offset and epoch are patched where it lies, and one write puts it
     into the file. A batch that begins a transaction, or ends one, comes with the version that
-    its coordinator said.
+    its coordinator said. One that was checked before is not checked again, unless the topic's
+    config has changed since.
     """
     if log.failure is not None:
         log.refuse()
     config = log.config
-    records, header = check_batches(records, config, now_ms, from_client=origin is _CLIENT)
+    if checked is not None and checked.config == config:
+        _, records, header = checked
+    else:
+        records, header = check_batches(records, config, now_ms, from_client=origin is _CLIENT)
     base_offset = log.log_end_offset
     last_offset = base_offset + header.last_offset_delta
     producers = None

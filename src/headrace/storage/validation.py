@@ -49,6 +49,9 @@ RecordError = tuple[int, str]
 """The index of a record in its batch, and what is wrong with it."""
 
 _FOREVER = (1 << 63) - 1
+_COUNT_POSITION = HEADER_SIZE - 4
+_HEAVY_BYTES = 64 * 1024
+_HEAVY_COUNT = 1000
 _LEGACY_SIZE_MIN = 14
 """The smallest length that a batch of any format has after its length field."""
 _USUAL_ATTRIBUTES = frozenset((*Codec, *(codec | TRANSACTIONAL for codec in Codec)))
@@ -136,6 +139,27 @@ def takes_usual_batches(config: LogConfig) -> bool:
         and config.message_timestamp_before_max_ms == _FOREVER
         and not config.is_compacted
     )
+
+
+class CheckedBatch(NamedTuple):
+    """A batch that was checked for a config, and counts for no other."""
+
+    config: LogConfig
+    records: memoryview
+    header: BatchHeader
+
+
+def check_for(records: memoryview, config: LogConfig, now_ms: int) -> CheckedBatch:
+    """Check a client's batch ahead of its append, in whichever thread."""
+    return CheckedBatch(config, *check_batches(records, config, now_ms))
+
+
+def is_heavy(records: memoryview) -> bool:
+    """Whether looking at each record of a batch would take more than a few milliseconds."""
+    if len(records) < HEADER_SIZE:
+        return False
+    count = int.from_bytes(records[_COUNT_POSITION:HEADER_SIZE], "big", signed=True)
+    return len(records) > _HEAVY_BYTES or count > _HEAVY_COUNT
 
 
 class UsualLimits(NamedTuple):

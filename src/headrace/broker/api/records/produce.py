@@ -5,9 +5,10 @@ a record set goes from the request's buffer to its log in one write. v13 names t
 belongs to a transaction goes through `produce_admission.py` first.
 """
 
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.api.registry import api
 from headrace.broker.produce_admission import (
@@ -41,6 +42,7 @@ from headrace.protocol.hot_produce import (
 from headrace.runtime.eager import finish_now
 from headrace.storage.producer_state import NOT_VERIFIED
 from headrace.storage.usual_append import NOT_USUAL, append_usual
+from headrace.storage.validation import CheckedBatch, is_heavy
 
 if TYPE_CHECKING:
     from headrace.broker.connection import Connection
@@ -120,10 +122,9 @@ def _produce(
     done: Done = []
     failures: Failures = {}
     unflushed: list[Log] = []
+    heavy: list[_Heavy] = []
     now_ms = broker.clock.now_ms()
-    hosted = (
-        broker.partitions.by_id if version >= TOPIC_IDS_FROM else broker.partitions.by_wire_name
-    )
+    hosted = _hosted(broker, version)
     for key, record_sets in request.topics:
         topic = hosted.get(key)
         appended: list[Appended] = []
@@ -149,12 +150,103 @@ def _produce(
                 )
             except KafkaError as error:
                 failures[key, index] = error
-                broker.metrics.requests.failed(ApiKey.PRODUCE, error.code)
-                if topic is None:
-                    broker.metrics.failed_produce_requests += 1
-                else:
-                    count_failure(topic.metrics, records)
+                _note_failure(broker, topic, records, error)
+            except _TooHeavy:
+                assert topic is not None, "it was found heavy by its topic's config"
+                copy = memoryview(bytearray(records or b""))
+                heavy.append(_Heavy(key, topic, index, copy, appended))
         done.append((key, appended))
+    outcome = frame, version, correlation_id, request, done, failures, unflushed
+    if not heavy:
+        _answer(broker, connection, *outcome)
+        return
+    connection.wait()
+    work = _append_heavy(
+        broker, heavy, now_ms, version, admission.transaction_version, unflushed, failures
+    )
+    finish = partial(_answer, broker, connection, *outcome)
+    broker.tasks.start(_then(work, finish), "fitting of large batches")
+
+
+async def _then(work: Coroutine[Any, Any, None], finish: Callable[[], None]) -> None:
+    await work
+    finish()
+
+
+class _TooHeavy(Exception):
+    """A batch that its topic must look into, and that is too large to do so on the loop."""
+
+
+class _Heavy(NamedTuple):
+    """Such a batch, copied out of its frame, and the list that its outcome goes to."""
+
+    key: TopicKey
+    topic: "HostedTopic"
+    partition: int
+    records: memoryview
+    appended: list[Appended]
+
+
+async def _append_heavy(
+    broker: "Broker",
+    heavy: list[_Heavy],
+    now_ms: int,
+    version: int,
+    transaction_version: int,
+    unflushed: "list[Log]",
+    failures: Failures,
+) -> None:
+    """Fit large batches to their topics in a thread, then append them as any other."""
+    began_ns = perf_counter_ns()
+    for key, topic, index, records, appended in heavy:
+        try:
+            config = topic.find(index).online_log().config
+            checked = await broker.fitting.fit(records, config, now_ms)
+            if isinstance(checked, KafkaError):
+                raise checked
+            appended.append(
+                _append(
+                    broker,
+                    topic,
+                    index,
+                    records,
+                    now_ms,
+                    version,
+                    transaction_version,
+                    unflushed,
+                    checked,
+                )
+            )
+        except KafkaError as error:
+            failures[key, index] = error
+            _note_failure(broker, topic, records, error)
+    if not unflushed:  # Otherwise it is counted when that is done.
+        waited_ns = perf_counter_ns() - began_ns
+        broker.metrics.requests.served_late(ApiKey.PRODUCE, version, waited_ns, waited_ns=waited_ns)
+
+
+def _note_failure(
+    broker: "Broker", topic: "HostedTopic | None", records: memoryview | None, error: KafkaError
+) -> None:
+    broker.metrics.requests.failed(ApiKey.PRODUCE, error.code)
+    if topic is None:
+        broker.metrics.failed_produce_requests += 1
+    else:
+        count_failure(topic.metrics, records)
+
+
+def _answer(
+    broker: "Broker",
+    connection: "Connection",
+    frame: memoryview,
+    version: int,
+    correlation_id: int,
+    request: ProduceView,
+    done: Done,
+    failures: Failures,
+    unflushed: "list[Log]",
+) -> None:
+    """Tell what became of each batch, after a sync of the logs that ask for one."""
     if request.acks == 0:
         _pass_silently(connection, failures)
         return
@@ -176,7 +268,7 @@ def _produce(
 
     def finish(lost: "Lost") -> None:
         if lost:
-            unsafe = _places_of(lost, request, hosted)
+            unsafe = _places_of(lost, request, _hosted(broker, version))
             for error in unsafe.values():
                 broker.metrics.requests.failed(ApiKey.PRODUCE, error.code)
             failures.update(unsafe)
@@ -188,6 +280,12 @@ def _produce(
 
     connection.wait()
     broker.flusher.flush(unflushed, finish)
+
+
+def _hosted(broker: "Broker", version: int) -> "Mapping[TopicKey, HostedTopic]":
+    """The topics by what a request of a version names them."""
+    partitions = broker.partitions
+    return partitions.by_id if version >= TOPIC_IDS_FROM else partitions.by_wire_name
 
 
 def _places_of(
@@ -234,8 +332,10 @@ def produce_again(
     try:
         base_offset = append_usual(log, records, partition.leader_epoch, now_ms)
         if base_offset == NOT_USUAL:
-            if is_transactional(records) != shape.is_transactional or (
-                shape.is_transactional and begins_transaction(log, records)
+            if (
+                is_transactional(records) != shape.is_transactional
+                or (shape.is_transactional and begins_transaction(log, records))
+                or (not log.usual_limits.size_bytes_max and is_heavy(records))
             ):
                 return False
             info = partition.append(records, now_ms)
@@ -284,9 +384,7 @@ def _learn(
     if len(request.topics) != 1 or len(request.topics[0][1]) != 1:
         return
     (key, ((index, _),)) = request.topics[0]
-    hosted = (
-        broker.partitions.by_id if version >= TOPIC_IDS_FROM else broker.partitions.by_wire_name
-    )
+    hosted = _hosted(broker, version)
     connection.produce_shape = broker.produce_shapes.learn(
         frame, version, request, hosted[key].find(index)
     )
@@ -301,13 +399,20 @@ def _append(
     version: int,
     transaction_version: int,
     unflushed: "list[Log]",
+    checked: CheckedBatch | None = None,
 ) -> Appended:
     if records is None:
         raise InvalidRecord("a produced partition needs a record batch")
     if version < ZSTD_FROM and _is_zstd(records):
         raise UnsupportedCompressionType(f"zstd needs Produce v{ZSTD_FROM}; update the client")
     partition = topic.find(index)
-    info = partition.append(records, now_ms, transaction_version)
+    log = partition.log
+    if log is not None and not log.usual_limits.size_bytes_max:
+        if checked is None and is_heavy(records):
+            raise _TooHeavy
+        info = partition.append(records, now_ms, transaction_version, checked)
+    else:
+        info = partition.append(records, now_ms, transaction_version)
     if partition.waiters:
         broker.wake_ups.changed(partition)
     log = partition.log
