@@ -59,6 +59,9 @@ class DeadLetters:
         self._at_work.add(led)
         self._broker.tasks.start(self._work_off(led), f"dead letters of {led.name}")
 
+    def is_at_work(self, led: "LedSharePartition") -> bool:
+        return led in self._at_work
+
     async def _work_off(self, led: "LedSharePartition") -> None:
         backoff_s = _BACKOFF_S
         try:
@@ -74,6 +77,7 @@ class DeadLetters:
                     backoff_s = _BACKOFF_S
         finally:
             self._at_work.discard(led)
+        self._shares.letters_written(led)
 
     async def _deliver(self, led: "LedSharePartition", letter: Acquired) -> None:
         rules = self._shares.rules_of(led.key.group_id)

@@ -110,6 +110,8 @@ class Dispatcher:
         """Serve a request whose handler reads the frame itself."""
         if version not in raw.versions:
             raise _unsupported(raw.key, version)
+        if raw.key != _PRODUCE:
+            _check_size(len(frame), raw.key)
         body = _HEADER.size + max(client_size, 0)
         if version >= raw.flexible_from:
             body = hot_produce.skip_tags(frame, body)

@@ -263,8 +263,7 @@ class SharePartitions:
             change = led.core.release(member_id, self.rules_of(group_id).limits)
             if change is not None:
                 await self._commit_or_log(led, led.core, change)
-        if not self.sessions.of_group(group_id):
-            self.forget_group(group_id)
+        self._forget_unused(group_id)
 
     async def archive(self, led: LedSharePartition, letter: Acquired) -> None:
         """A dead letter is written: its records are done with."""
@@ -364,9 +363,21 @@ class SharePartitions:
         self._locks.cancel(led.key)
         self._wake(led)
 
-    def forget_group(self, group_id: str) -> None:
-        """Nobody takes records for a group any more, or its offsets were changed."""
-        self._forget_all(led for led in self._led.values() if led.key.group_id == group_id)
+    def letters_written(self, led: LedSharePartition) -> None:
+        """A share partition that was kept for its dead letters may not be needed any more."""
+        self._forget_unused(led.key.group_id)
+
+    def _forget_unused(self, group_id: str) -> None:
+        """Without sessions a group's partitions may be loaded elsewhere, or given new offsets.
+
+        One whose dead letters are just being written is kept: it would write them twice.
+        """
+        if not self.sessions.of_group(group_id):
+            self._forget_all(
+                led
+                for led in self._led.values()
+                if led.key.group_id == group_id and not self.dead_letters.is_at_work(led)
+            )
 
     def forget_topics(self, topic_ids: "Iterable[Uuid]") -> None:
         gone = set(topic_ids)
