@@ -260,4 +260,4 @@ class Sharing(RuleBasedStateMachine):
 
 
 TestSharing = Sharing.TestCase
-TestSharing.settings = settings(stateful_step_count=60, deadline=None)
+TestSharing.settings = settings(stateful_step_count=40, deadline=None)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _GROUPS_KNOWN_MAX = 10_000
+_LOOK_AGAIN_MS = 100
 _PASSES_MAX = 64  # Over batches that hold nothing for the group, in one turn of the loop.
 
 
@@ -72,7 +73,16 @@ class Taken(NamedTuple):
 class LedSharePartition:
     """A partition that this node leads, as one group sees it."""
 
-    __slots__ = ("core", "failure", "is_live", "key", "leader_epoch", "partition", "waiters")
+    __slots__ = (
+        "core",
+        "failure",
+        "is_live",
+        "key",
+        "leader_epoch",
+        "partition",
+        "rings_at_ms",
+        "waiters",
+    )
 
     def __init__(self, key: SharePartitionKey, partition: "Partition") -> None:
         self.key = key
@@ -81,6 +91,7 @@ class LedSharePartition:
         self.core: SharePartition | None = None  # None while it is being loaded.
         self.failure: KafkaError | None = None
         self.is_live = True
+        self.rings_at_ms = 0  # When its locks are looked at, or 0 while it has none.
         self.waiters: dict[Delayed, None] = {}
 
     @property
@@ -213,7 +224,7 @@ class SharePartitions:
             except OSError as error:
                 raise log.storage_error(error) from error
             if acquired:
-                self._set_lock(led.key, now_ms + rules.limits.lock_duration_ms)
+                self._set_lock(led, now_ms + rules.limits.lock_duration_ms)
                 records = batches.part(acquired[0].first, acquired[-1].last)
                 return Taken(records, acquired)
             if core.fetch_offset() == offset:
@@ -316,11 +327,12 @@ class SharePartitions:
 
     # --- locks ----------------------------------------------------------------------------------
 
-    def _set_lock(self, key: SharePartitionKey, at_ms: int) -> None:
-        """Only the first lock of a partition needs a timer: the others run out later."""
-        if key in self._locks:
+    def _set_lock(self, led: LedSharePartition, at_ms: int) -> None:
+        """Only the lock of a partition that runs out first needs a timer."""
+        if led.rings_at_ms and led.rings_at_ms <= at_ms:
             return
-        self._locks.set(key, at_ms)
+        led.rings_at_ms = at_ms
+        self._locks.set(led.key, at_ms)
         self._arm()
 
     def _arm(self) -> None:
@@ -340,6 +352,7 @@ class SharePartitions:
         for key in self._locks.pop_due(now_ms):
             led = self.find(key)
             if led is not None and led.core is not None:
+                led.rings_at_ms = 0
                 self._expire(led, led.core, now_ms)
         self._arm()
 
@@ -351,7 +364,7 @@ class SharePartitions:
         next_ms = core.next_deadline_ms()
         if next_ms is not None:
             # A lock whose end is just being written has no later one; it is looked at again soon.
-            self._locks.set(led.key, max(next_ms, now_ms + 100))
+            self._set_lock(led, max(next_ms, now_ms + _LOOK_AGAIN_MS))
 
     # --- forgetting -----------------------------------------------------------------------------
 

@@ -219,3 +219,16 @@ async def test_a_partition_without_news_gives_nothing(bench: Bench) -> None:
     bench.take(led)
     assert bench.take(led, BOB) is None
     assert bench.shares.readable_bytes(led, 100) == 0
+
+
+async def test_a_later_lock_may_end_earlier(bench: Bench) -> None:
+    """A group's lock duration was made shorter while records were out."""
+    led = bench.open()
+    bench.take(led)
+    bench.broker.settings = cast(Any, _SoonerLocks(bench.broker.settings))
+    append(bench.partition.online_log(), b"x")
+    bench.take(led)
+    bench.broker.clock.time_ms += 5
+    while (taken := bench.take(led, BOB)) is None:
+        await asyncio.sleep(0)
+    assert taken.acquired == [Acquired(10, 10, 2)]

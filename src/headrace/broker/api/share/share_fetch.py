@@ -5,6 +5,7 @@ the partitions grow or records come back. v2 can keep strictly to a number of re
 renew locks (KIP-1222).
 """
 
+import logging
 from collections.abc import Coroutine
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from headrace.broker.node import Broker
     from headrace.broker.share_partitions import LedSharePartition, Taken
     from headrace.storage.reading import LogSlice
+
+_log = logging.getLogger(__name__)
 
 _INLINE_BYTES_MAX = 8 * 1024  # Up to here a read and one send are cheaper than a sendfile.
 _RECORD_LIMIT = 1
@@ -111,7 +114,11 @@ class _ShareFetch:
             self._broker.tasks.start(self._fetch_after(rest), "share fetch")
 
     async def _fetch_after(self, rest: Coroutine[Any, Any, None]) -> None:
-        await rest
+        try:
+            await rest
+        except Exception:
+            _log.exception("a share fetch of %s failed; it is closed", self._connection.host)
+            self._connection.close()
         if not self._connection.closed:
             self._fetch()
 
