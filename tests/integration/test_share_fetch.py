@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 import headrace
 from headrace.client.descriptions import ConfigChange
 from tests.clients import admin, create_topic, numbered, produce, unique_name
+from tests.integration.conftest import StartNode
 from tests.nodes import Flavour, Node, eventually
 from tests.share_members import (
     ACCEPT,
@@ -333,3 +334,18 @@ def test_what_is_settled_already_is_not_an_error(ada: ShareMember, node: Node) -
     ada.take()
     assert ada.acknowledge((0, 4, [ACCEPT])) == (0, 0)
     eventually(lambda: ada.acknowledge((0, 4, [ACCEPT])) in {(0, 0), (0, INVALID_RECORD_STATE)})
+
+
+def test_a_broker_serves_so_many_sessions(start_node: StartNode) -> None:
+    """Who comes too late is told so, and finds a place when another goes."""
+    one = {"group.share.max.share.sessions": "1", "group.share.max.size": "1"}
+    settings = SETTINGS | one
+    node = start_node(**{name.replace(".", "_"): value for name, value in settings.items()})
+    topic = create_topic(node)
+    produce(node, topic, numbered(2), linger_ms=100)
+    groups = group_with(node), group_with(node)
+    with ShareMember(node, groups[0], topic) as ada, ShareMember(node, groups[1], topic) as bob:
+        ada.join().take()
+        assert bob.join().fetch().error_code == ErrorCode.share_session_limit_reached
+        assert ada.acknowledge((0, 1, [RELEASE]), epoch=-1) == (0, 0)
+        assert bob.take() == [Given(0, 1, 1)]
