@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from benchmarks import workloads
+from benchmarks import client, coordination, workloads
 from benchmarks.report import collect, table
 from benchmarks.share_groups import shared
 from benchmarks.startup import started
@@ -39,6 +39,7 @@ SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     "group.share.heartbeat.interval.ms": "500",
     "group.share.min.heartbeat.interval.ms": "500",
+    "offsets.topic.num.partitions": str(coordination.OFFSETS_PARTITIONS),
 }
 
 COMPARED: Mapping[str, Workload] = {
@@ -51,6 +52,12 @@ COMPARED: Mapping[str, Workload] = {
     "in-flight": workloads.one_in_flight,
     "share-100": partial(shared, size=100),
     "partitions": workloads.many_partitions,
+    "commits": coordination.commits,
+    "heartbeats": coordination.heartbeats,
+    "rebalance-classic": partial(coordination.rebalance, protocol="classic"),
+    "rebalance-consumer": partial(coordination.rebalance, protocol="consumer"),
+    "transactions": coordination.transactions,
+    "groups": coordination.many_groups,
 }
 # How our own cost grows; Kafka would need long for these.
 GROWTH: Mapping[str, Workload] = {
@@ -59,17 +66,19 @@ GROWTH: Mapping[str, Workload] = {
     "beside-10-idle": partial(workloads.beside_idle_connections, count=10),
     "beside-2000-idle": partial(workloads.beside_idle_connections, count=2_000),
 }
-STARTUP = "startup"
+STARTUP, CLIENT = "startup", "client"
 Measured = dict[str, dict[tuple[str, str], list[float]]]
 
 
 def main() -> int:
     arguments = parse_arguments()
     flavours = targets(arguments)
+    wants_client = CLIENT in arguments.only
     with data_directory() as root:
         compared = measure(COMPARED, flavours, arguments, root)
         grown = measure(GROWTH, flavours[:1], arguments, root)
-    text = document(compared, grown, arguments)
+        clients = client.measure(root / "client", arguments.rounds) if wants_client else {}
+    text = document(compared, grown, clients, arguments)
     print(text)
     if arguments.write:
         write(text)
@@ -80,7 +89,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="how often each load is measured")
     parser.add_argument("--seconds", type=float, default=4, help="how long a load lasts")
-    names = [STARTUP, *COMPARED, *GROWTH]
+    names = [STARTUP, *COMPARED, *GROWTH, CLIENT]
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="LOAD")
     parser.add_argument("--alone", action="store_true", help="do not run Apache Kafka")
     parser.add_argument(
@@ -156,7 +165,9 @@ def progress(text: str) -> None:
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def document(compared: Measured, grown: Measured, arguments: argparse.Namespace) -> str:
+def document(
+    compared: Measured, grown: Measured, clients: Measured, arguments: argparse.Namespace
+) -> str:
     """The tables, and what a reader needs to judge them."""
     python = platform.python_version()
     rounds = f"medians of {arguments.rounds} runs of {arguments.seconds:g} s"
@@ -168,6 +179,9 @@ def document(compared: Measured, grown: Measured, arguments: argparse.Namespace)
     if any(grown.values()):
         parts.append("What others on the node cost a small request of 50 connections:\n")
         parts.append(table(grown))
+    if clients:
+        parts.append("The Python client beside bare confluent-kafka, the least of the rounds:\n")
+        parts.append(table(clients))
     return "\n".join(parts)
 
 

@@ -29,6 +29,7 @@ RATIO_MAX = 1.3
 PARTITIONS = 6
 VALUE = b"x" * 100
 BATCH = 500
+RECORDS = 200_000
 SETTINGS: dict[str, Any] = {
     "linger.ms": 5,
     "partitioner": "murmur2_random",
@@ -155,37 +156,33 @@ LOADS: dict[str, tuple[Load, Load]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--records", type=int, default=200_000)
+    parser.add_argument("--records", type=int, default=RECORDS)
     arguments = parser.parse_args()
-    measured: Measured = {"headrace": {}, "bare": {}}
     with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
-        node = Node(Headrace(), Path(directory), {})
-        node.start()
-        try:
-            measure(node, arguments, measured)
-        finally:
-            node.stop()
-    least = {
-        target: {figure: [min(values)] for figure, values in figures.items()}
-        for target, figures in measured.items()
-    }
+        least = measure(Path(directory), arguments.rounds, arguments.records)
     print(table(least))
     return 0 if worst(least) <= RATIO_MAX else 1
 
 
-def measure(
-    node: Node,
-    arguments: argparse.Namespace,
-    measured: Measured,
-) -> None:
-    """By turns; the first round is not counted."""
-    topic = create_topic(node, partitions=PARTITIONS)
-    for number in range(arguments.rounds + 1):
-        for name, (ours, bare) in LOADS.items():
-            for target, load in (("bare", bare), ("headrace", ours)):
-                cost = cpu_per_record(load, node.address, topic, arguments.records)
-                if number:
-                    collect([Figure(name, "CPU µs per record", cost)], measured[target])
+def measure(directory: Path, rounds: int, records: int = RECORDS) -> Measured:
+    """Both clients by turns, and the least of each; the first round is not counted."""
+    measured: Measured = {"headrace": {}, "bare": {}}
+    node = Node(Headrace(), directory, {})
+    node.start()
+    try:
+        topic = create_topic(node, partitions=PARTITIONS)
+        for number in range(rounds + 1):
+            for name, (ours, bare) in LOADS.items():
+                for target, load in (("bare", bare), ("headrace", ours)):
+                    cost = cpu_per_record(load, node.address, topic, records)
+                    if number:
+                        collect([Figure(name, "CPU µs per record", cost)], measured[target])
+    finally:
+        node.stop()
+    return {
+        target: {figure: [min(values)] for figure, values in figures.items()}
+        for target, figures in measured.items()
+    }
 
 
 def cpu_per_record(load: Load, address: str, topic: str, count: int) -> float:
