@@ -461,3 +461,22 @@ def test_bad_commits_get_kafkas_codes(node: Node, topic: str) -> None:
         assert commit(topic, 0, "x" * 5000) == "offset_metadata_too_large"
         foreign: Any = {"generation_id_or_member_epoch": 3, "member_id": "ghost"}
         assert commit(topic, 0, **foreign) == "unknown_member_id"
+
+
+def test_a_group_without_a_name_keeps_offsets_as_of_old(node: Node, topic: str) -> None:
+    """CON-6: clients from before there were members commit so; only members need a name."""
+    place = {"partition_index": 0, "committed_offset": 7, "committed_metadata": ""}
+    with Connection(node.port) as connection:
+        find(connection, "")
+        fields = {"generation_id_or_member_epoch": -1, "member_id": ""}
+        commit = {"group_id": "", "topics": [{"name": topic, "partitions": [place]}], **fields}
+        eventually(
+            lambda: connection.call("offset_commit", 7, **commit).topics[0].partitions[0],
+            expect=lambda answer: answer.error_code.name == "none",
+        )
+        asked = [{"name": topic, "partition_indexes": [0]}]
+        fetched = connection.call("offset_fetch", 5, group_id="", topics=asked)
+        assert fetched.topics[0].partitions[0].committed_offset == 7
+        assert join(connection, "").error_code.name == "invalid_group_id"
+        gone = connection.call("delete_groups", 1, groups_names=[""])
+        assert gone.results[0].error_code.name == "none"

@@ -46,7 +46,7 @@ def _described(
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topic_names),
-        subscribed_topic_regex=member.topic_regex,
+        subscribed_topic_regex=member.topic_regex or "",
         assignment=_named((member.assigned, member.pending_revocation), image),
         target_assignment=_named((target,), image),
         member_type=_CLASSIC if member.speaks_classic else _CONSUMER,

@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.share_groups import forget_group
-from headrace.errors import InvalidGroupId, KafkaError
+from headrace.errors import KafkaError
 from headrace.groups.group import GroupType
 from headrace.groups.offsets import delete_group
 from headrace.protocol.api_keys import ApiKey
@@ -34,8 +34,6 @@ async def delete_groups(request: DeleteGroupsRequest, call: Call) -> DeleteGroup
 
 
 async def _delete(group_id: str, call: Call) -> None:
-    if not group_id:
-        raise InvalidGroupId("the group id is empty")
     shard = call.broker.groups.shard_for(group_id)
     group = shard.state.groups.get(group_id)
     if group is not None and group.type is GroupType.SHARE:

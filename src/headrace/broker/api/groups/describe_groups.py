@@ -6,7 +6,7 @@ a dead one (KIP-1043).
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.authorized_operations import NOT_ASKED, ON_GROUP
-from headrace.errors import GroupIdNotFound, InvalidGroupId, KafkaError
+from headrace.errors import GroupIdNotFound, KafkaError
 from headrace.groups.classic_group import ClassicGroup, Member, State
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.describe_groups import (
@@ -42,8 +42,6 @@ def describe_groups(request: DescribeGroupsRequest, call: Call) -> DescribeGroup
 
 
 def _describe(group_id: str, call: Call) -> DescribedGroup:
-    if not group_id:
-        raise InvalidGroupId("the group id is empty")
     group = call.broker.groups.shard_for(group_id).state.groups.get(group_id)
     if not isinstance(group, ClassicGroup):
         return _missing(group_id, call.version)

@@ -17,7 +17,6 @@ from headrace.broker.internal_topics import (
 from headrace.broker.topology import NO_NODE, endpoint_of
 from headrace.errors import (
     CoordinatorNotAvailable,
-    InvalidGroupId,
     InvalidRequest,
     KafkaError,
 )
@@ -102,8 +101,6 @@ def _find(key_type: int, key: str, coordinates: Coordinates[Any], call: Call) ->
 
 
 def _check(key_type: int, key: str, version: int) -> None:
-    if key_type == _GROUP and not key:
-        raise InvalidGroupId("the group id is empty")
     if key_type == _SHARE and (version < _SHARE_FROM or not _is_share_partition(key)):
         raise InvalidRequest("a share partition is named group:topic-id:partition, from v6 on")
 
@@ -111,7 +108,7 @@ def _check(key_type: int, key: str, version: int) -> None:
 def _is_sound(key_type: int, key: str, version: int) -> bool:
     try:
         _check(key_type, key, version)
-    except (InvalidGroupId, InvalidRequest):
+    except InvalidRequest:
         return False
     return True
 

@@ -1,7 +1,7 @@
 """OffsetCommit v2-10: a group notes how far it has read.
 
 v5 drops the retention time, v6 adds leader epochs, v7 instance ids, v9 serves the new group
-protocol, v10 names topics by id.
+protocol, v10 names topics by id. The empty name is a group too, as it was when groups were new.
 """
 
 from collections.abc import Coroutine
@@ -9,7 +9,6 @@ from typing import Any
 
 from headrace.broker.api.registry import Call, api
 from headrace.errors import (
-    InvalidGroupId,
     KafkaError,
     UnknownTopicId,
     UnknownTopicOrPartition,
@@ -43,8 +42,6 @@ def offset_commit(
     request: OffsetCommitRequest, call: Call
 ) -> OffsetCommitResponse | bytes | Coroutine[Any, Any, OffsetCommitResponse | bytes]:
     group_id, member_id = request.group_id, request.member_id
-    if not group_id:
-        raise InvalidGroupId("the group id is empty")
     broker = call.broker
     shard = broker.groups.shard_for(group_id)
     commits, refused = _sorted_out(request, broker.image, call.version)

@@ -6,7 +6,6 @@ once (KIP-709), v9 serves the new group protocol, v10 names topics by id.
 
 from headrace.broker.api.registry import Call, api
 from headrace.errors import (
-    InvalidGroupId,
     KafkaError,
     UnknownTopicId,
     UnstableOffsetCommit,
@@ -68,8 +67,6 @@ def _groups(request: OffsetFetchRequest, version: int) -> list[OffsetFetchReques
 def _fetch(
     group: OffsetFetchRequestGroup, call: Call, *, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    if not group.group_id:
-        raise InvalidGroupId("the group id is empty")
     state = call.broker.groups.shard_for(group.group_id).state
     known = offsets_to_fetch(state, group.group_id, group.member_id, group.member_epoch)
     unstable = state.offsets if require_stable and state.offsets.pending else None

@@ -21,13 +21,13 @@ def sync_group(
     request: SyncGroupRequest, call: Call
 ) -> SyncGroupResponse | Coroutine[Any, Any, SyncGroupResponse]:
     broker = call.broker
-    if not request.group_id:
-        raise InvalidGroupId("the group id is empty")
     if call.version >= _NAMES_PROTOCOL_FROM and None in (
         request.protocol_type,
         request.protocol_name,
     ):
         raise InconsistentGroupProtocol("the protocol's type and name must be given")
+    if not request.group_id:
+        raise InvalidGroupId("the group id is empty")
     shard = broker.groups.shard_for(request.group_id)
     ticket = broker.loop.create_future()
     effects = sync(shard.state, request, ticket, broker.clock.now_ms())

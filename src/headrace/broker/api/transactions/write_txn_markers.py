@@ -7,7 +7,12 @@ transaction that hangs because no coordinator knows of it. v2 says the transacti
 from collections.abc import Callable
 
 from headrace.broker.api.registry import Call, api
-from headrace.errors import KafkaError, NotLeaderOrFollower, UnknownTopicOrPartition
+from headrace.errors import (
+    KafkaError,
+    NotLeaderOrFollower,
+    UnknownServerError,
+    UnknownTopicOrPartition,
+)
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.write_txn_markers import (
     WritableTxnMarker,
@@ -38,6 +43,8 @@ def _write(marker: WritableTxnMarker, call: Call) -> WritableTxnMarkerResult:
 
     def write(topic: str, index: int) -> int:
         try:
+            if min(producer) < 0:
+                raise UnknownServerError("a marker ends the transaction of a producer with an id")
             call.broker.transactions.write_marker(
                 (topic, index),
                 producer,

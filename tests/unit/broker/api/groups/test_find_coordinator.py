@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from headrace.coordination.partitioning import partition_for
-from headrace.errors import CoordinatorNotAvailable, InvalidGroupId, InvalidRequest
+from headrace.errors import CoordinatorNotAvailable, InvalidRequest
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.find_coordinator import FindCoordinatorRequest
 from tests.unit.broker.api.builders import NODE_ID, UnitBroker, a_broker, ask
@@ -56,7 +56,6 @@ async def test_the_settings_shape_the_topic(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key_type", "key", "version", "error"),
     [
-        (0, "", 6, InvalidGroupId),
         (2, "g:AAAAAAAAAAAAAAAAAAAAAA:0", 6, CoordinatorNotAvailable),
         (2, "g:AAAAAAAAAAAAAAAAAAAAAA:0", 5, InvalidRequest),
         (2, "g", 6, InvalidRequest),

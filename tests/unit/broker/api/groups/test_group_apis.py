@@ -191,12 +191,17 @@ async def test_offset_commit(broker: UnitBroker, version: int) -> None:
     assert (found.offset, found.metadata, found.topic_id) == (5, "note", TOPIC.id)
 
 
-async def test_a_commit_for_a_nameless_group(broker: UnitBroker) -> None:
+async def test_a_group_without_a_name_commits_and_fetches_as_of_old(broker: UnitBroker) -> None:
     request = OffsetCommitRequest(
         "", topics=[OffsetCommitRequestTopic("orders", partitions=[OffsetCommitRequestPartition()])]
     )
     answer = await ask(broker, ApiKey.OFFSET_COMMIT, request, 9)
-    assert answer.topics[0].partitions[0].error_code == InvalidGroupId.code
+    assert answer.topics[0].partitions[0].error_code == 0
+    groups = [OffsetFetchRequestGroup("", topics=None)]
+    answer = await ask(broker, ApiKey.OFFSET_FETCH, OffsetFetchRequest(groups=groups), 9)
+    assert answer.groups[0].topics[0].partitions[0].committed_offset == 0
+    answer = await ask(broker, ApiKey.DELETE_GROUPS, DeleteGroupsRequest([""]))
+    assert answer.results[0].error_code == 0
 
 
 def fetch(version: int, *, everything: bool = False) -> OffsetFetchRequest:
@@ -253,14 +258,13 @@ async def test_an_offset_that_may_still_change_is_unstable(broker: UnitBroker) -
     assert fetched(answer, 9)[0] == (9, "", 0)
 
 
-async def test_several_groups_are_fetched_each_with_its_own_error(broker: UnitBroker) -> None:
+async def test_several_groups_are_fetched_at_once(broker: UnitBroker) -> None:
     """KIP-709"""
     await committed(broker)
-    groups = [OffsetFetchRequestGroup(name, topics=None) for name in (GROUP, "", "nowhere")]
+    groups = [OffsetFetchRequestGroup(name, topics=None) for name in (GROUP, "nowhere")]
     answer = await ask(broker, ApiKey.OFFSET_FETCH, OffsetFetchRequest(groups=groups), 9)
     assert [(one.error_code, len(one.topics)) for one in answer.groups] == [
         (0, 1),
-        (InvalidGroupId.code, 0),
         (0, 0),
     ]
 
@@ -287,8 +291,8 @@ async def test_offset_delete(broker: UnitBroker) -> None:
 async def test_describe_groups(broker: UnitBroker, version: int) -> None:
     """CON-13"""
     member = await stable(broker)
-    request = DescribeGroupsRequest([GROUP, "nowhere", ""])
-    there, missing, nameless = (await ask(broker, ApiKey.DESCRIBE_GROUPS, request, version)).groups
+    request = DescribeGroupsRequest([GROUP, "nowhere"])
+    there, missing = (await ask(broker, ApiKey.DESCRIBE_GROUPS, request, version)).groups
     assert (there.group_state, there.protocol_type, there.protocol_data) == (
         "Stable",
         "consumer",
@@ -299,7 +303,6 @@ async def test_describe_groups(broker: UnitBroker, version: int) -> None:
     assert one.member_assignment == b"all"
     assert missing.group_state == "Dead"
     assert missing.error_code == (GroupIdNotFound.code if version >= 6 else 0)
-    assert nameless.error_code == InvalidGroupId.code
 
 
 @pytest.mark.parametrize("version", versions(ApiKey.LIST_GROUPS))
@@ -331,11 +334,7 @@ async def test_delete_groups(broker: UnitBroker, version: int) -> None:
         answer = await ask(broker, ApiKey.DELETE_GROUPS, request, version)
         return [one.error_code for one in answer.results]
 
-    assert await deleted(GROUP, "nowhere", "") == [
-        NonEmptyGroup.code,
-        GroupIdNotFound.code,
-        InvalidGroupId.code,
-    ]
+    assert await deleted(GROUP, "nowhere") == [NonEmptyGroup.code, GroupIdNotFound.code]
     leaving = LeaveGroupRequest(GROUP, members=[MemberIdentity(member.member_id)])
     await ask(broker, ApiKey.LEAVE_GROUP, leaving, 5)
     assert await deleted(GROUP) == [0]

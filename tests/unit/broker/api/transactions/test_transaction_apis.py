@@ -25,6 +25,7 @@ from headrace.errors import (
     TransactionAbortable,
     TransactionalIdNotFound,
     TransactionCoordinatorFenced,
+    UnknownServerError,
     UnknownTopicOrPartition,
 )
 from headrace.protocol.api_keys import ApiKey
@@ -460,7 +461,9 @@ async def test_markers_by_hand(broker: TransactionBroker, version: int) -> None:
     assert await mark(0, 0, 3) == 0
     assert is_stable(broker)[0]
     assert await mark(0, 0, 2) == TransactionCoordinatorFenced.code
-    assert await mark(0, -1) == InvalidProducerEpoch.code
+    assert await mark(0, -1) == UnknownServerError.code
+    assert await mark(0, 2, 3) == 0
+    assert await mark(0, 1, 3) == InvalidProducerEpoch.code
 
 
 async def test_transactions_are_described(broker: TransactionBroker) -> None:
