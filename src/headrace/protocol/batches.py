@@ -131,16 +131,22 @@ def crc32c(data: Buffer) -> int:
     return iscsi(data)
 
 
-def read_header(data: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`; the batch behind it may be cut off and is not looked at."""
+def read_header(data: Buffer, position: int = 0, *, data_position: int = 0) -> BatchHeader:
+    """The header at `position`; the batch behind it may be cut off and is not looked at.
+
+    `data_position` says where in its file the data begins, for errors to name a true place.
+    """
     if len(data) - position < HEADER_SIZE:
-        raise CorruptMessage(f"there is no room for a batch header at position {position}")
+        place = data_position + position
+        raise CorruptMessage(f"there is no room for a batch header at position {place}")
     header = BatchHeader(*HEADER.unpack_from(data, position))
     header.size += LOG_OVERHEAD
     if header.magic != MAGIC:
-        raise CorruptMessage(f"the batch at position {position} has magic {header.magic}, not 2")
+        place = data_position + position
+        raise CorruptMessage(f"the batch at position {place} has magic {header.magic}, not 2")
     if header.size < HEADER_SIZE:
-        raise CorruptMessage(f"the batch at position {position} claims {header.size} bytes")
+        place = data_position + position
+        raise CorruptMessage(f"the batch at position {place} claims {header.size} bytes")
     return header
 
 
@@ -160,13 +166,14 @@ def computed_crc(data: Buffer, position: int, size: int) -> int:
     return iscsi(memoryview(data)[position + ATTRIBUTES_POSITION : position + size])
 
 
-def check_crc(data: Buffer, position: int, size: int) -> None:
+def check_crc(data: Buffer, position: int, size: int, *, data_position: int = 0) -> None:
     """Raise `CorruptMessage` unless the batch is the one that its producer sent."""
     (stored,) = _CRC.unpack_from(data, position + CRC_POSITION)
     computed = computed_crc(data, position, size)
     if stored != computed:
         raise CorruptMessage(
-            f"the batch at position {position} carries CRC {stored:#010x} but has {computed:#010x}"
+            f"the batch at position {data_position + position} carries CRC {stored:#010x} "
+            f"but has {computed:#010x}"
         )
 
 

@@ -63,6 +63,11 @@ class OffsetIndex:
         at = bisect_right(self.positions, position)
         return self.positions[at - 1] if at else 0
 
+    def next_boundary_after(self, position: int) -> int | None:
+        """The next known batch boundary beyond a position, if there is one."""
+        at = bisect_right(self.positions, position)
+        return self.positions[at] if at < len(self.positions) else None
+
     def truncate(self, offset: int) -> None:
         """Forget the batches that end at or after an offset."""
         at = bisect_left(self.offsets, offset)

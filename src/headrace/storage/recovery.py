@@ -179,7 +179,7 @@ def _verified_batches(segment: Segment, next_offset: int) -> Iterator[tuple[int,
     """The batches of a segment up to the first that is torn, damaged or out of order."""
     try:
         for position, header, batch in batches_in(segment.open().fd, 0, segment.size):
-            check_crc(batch, 0, header.size)
+            check_crc(batch, 0, header.size, data_position=position)
             if header.base_offset < next_offset or header.last_offset_delta < 0:
                 raise CorruptMessage(
                     f"the batch at position {position} has the offsets {header.base_offset} to "

@@ -26,7 +26,7 @@ def headers_in(fd: int, position: int, end_position: int) -> Iterator[tuple[int,
         if position + HEADER_SIZE > chunk_position + len(chunk):
             chunk_position = position
             chunk = files.pread(fd, min(_CHUNK_BYTES, end_position - position), position)
-        header = read_header(chunk, position - chunk_position)
+        header = read_header(chunk, position - chunk_position, data_position=chunk_position)
         if position + header.size > end_position:
             raise CorruptMessage(f"the batch at position {position} is cut off")
         yield position, header
@@ -40,7 +40,7 @@ def batches_in(
     chunk, start = memoryview(b""), position
     while position < end_position:
         chunk, start = _covering(fd, chunk, start, position, HEADER_SIZE, end_position)
-        header = read_header(chunk, position - start)
+        header = read_header(chunk, position - start, data_position=start)
         chunk, start = _covering(fd, chunk, start, position, header.size, end_position)
         yield position, header, chunk[position - start : position - start + header.size]
         position += header.size
@@ -62,7 +62,8 @@ def _covering(
 def find_offset(fd: int, position: int, end_position: int, offset: int) -> int:
     """The start of the first batch that ends at or after an offset; the end if none does.
 
-    Every fetch that does not follow another comes through here, so no headers are made.
+    Every fetch that does not follow another comes through here, so no headers are made. The end is
+    that of a batch, so one that claims to reach beyond it is damaged, and is not served.
     """
     chunk = b""
     chunk_position = position
@@ -73,10 +74,13 @@ def find_offset(fd: int, position: int, end_position: int, offset: int) -> int:
             chunk = files.pread(fd, min(_LOOK_BYTES, end_position - position), position)
             _check_room(chunk, position)
         base_offset, length, last_offset_delta = _unpack_span(chunk, at)
+        _check_length(length, position)
+        next_position = position + length + LOG_OVERHEAD
+        if next_position > end_position:
+            raise CorruptMessage(f"the batch at position {position} claims {length} bytes")
         if base_offset + last_offset_delta >= offset:
             return position
-        _check_length(length, position)
-        position += length + LOG_OVERHEAD
+        position = next_position
     return end_position
 
 

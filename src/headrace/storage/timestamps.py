@@ -1,9 +1,16 @@
-"""Finding records by time: the time index, then batch headers, then the records of one batch."""
+"""Finding records by time: the time index, then batch headers, then the records of one batch.
 
-from collections.abc import Sequence
+One bad batch must not keep a consumer from all times for ever (docs/decisions/0010). Records that
+cannot be read, though their batch's header can, are answered by what the header says: the batch
+begins where it begins. A header that makes no sense hides what follows up to the next batch that
+the index knows, and the search goes on there.
+"""
+
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from headrace.errors import CorruptMessage
 from headrace.protocol.batches import BatchHeader, Record, records_of
 from headrace.runtime import files
 from headrace.storage.scanning import headers_in
@@ -29,10 +36,14 @@ def find_timestamp(
         position = segment.index.floor_position(
             max(floor_offset, start_offset - segment.base_offset)
         )
-        for at, header in headers_in(segment.open().fd, position, segment.size):
+        for at, header in _known_headers(segment, position):
             if header.max_timestamp < timestamp or header.last_offset < start_offset:
                 continue
-            for record in _records_at(segment, at, header):
+            records = _records_at(segment, at, header)
+            if records is None:
+                offset = max(header.base_offset, start_offset)
+                return TimestampOffset(header.max_timestamp, offset, header.leader_epoch)
+            for record in records:
                 if record.timestamp >= timestamp and record.offset >= start_offset:
                     return TimestampOffset(record.timestamp, record.offset, header.leader_epoch)
     return None
@@ -45,13 +56,34 @@ def find_latest(segments: Sequence[Segment]) -> TimestampOffset | None:
     if latest < 0:
         return None
     position = segment.index.floor_position(segment.max_timestamp_offset - segment.base_offset)
-    for at, header in headers_in(segment.open().fd, position, segment.size):
+    for at, header in _known_headers(segment, position):
         if header.max_timestamp == latest:
-            for record in _records_at(segment, at, header):
+            records = _records_at(segment, at, header)
+            if records is None:
+                return TimestampOffset(latest, header.last_offset, header.leader_epoch)
+            for record in records:
                 if record.timestamp == latest:
                     return TimestampOffset(latest, record.offset, header.leader_epoch)
     return None
 
 
-def _records_at(segment: Segment, position: int, header: BatchHeader) -> list[Record]:
-    return records_of(files.pread(segment.open().fd, header.size, position))
+def _known_headers(segment: Segment, position: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Position and header of each batch from a position on, past those that are damaged."""
+    start: int | None = position
+    while start is not None:
+        end = start
+        try:
+            for at, header in headers_in(segment.open().fd, start, segment.size):
+                yield at, header
+                end = at + header.size
+            return
+        except CorruptMessage:
+            start = segment.index.next_boundary_after(end)
+
+
+def _records_at(segment: Segment, position: int, header: BatchHeader) -> list[Record] | None:
+    """The records of a batch; None if they cannot be read, or would take too much room."""
+    try:
+        return records_of(files.pread(segment.open().fd, header.size, position))
+    except CorruptMessage:
+        return None

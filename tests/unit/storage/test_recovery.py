@@ -71,6 +71,15 @@ def test_nothing_after_a_damaged_batch_is_served(log: Log) -> None:
     assert append(reopened(log), b"next").base_offset == 2
 
 
+def test_a_damaged_batch_is_told_with_its_place(log: Log, caplog: pytest.LogCaptureFixture) -> None:
+    path = path_of(log, 2, ".log")
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1  # The last byte of the second batch.
+    path.write_bytes(content)
+    reopened(log)
+    assert f"the batch at position {len(content) // 2} carries CRC" in caplog.text
+
+
 def test_segments_before_the_recovery_point_are_not_read_again(log: Log) -> None:
     path = path_of(log, 0, ".log")
     content = bytearray(path.read_bytes())

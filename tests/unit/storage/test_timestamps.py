@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from headrace.errors import CorruptMessage
+from headrace.protocol.batches import ATTRIBUTES_POSITION, headers, seal
+from headrace.protocol.compression import Codec
+from headrace.storage.appending import append_as_leader
 from headrace.storage.log import Log
-from tests.logs import NOW, append, new_log
+from tests.logs import NOW, append, batch_of, new_log, reopened
+
+LENGTH_AT = 8
 
 
 def found(log: Log, timestamp: int) -> tuple[int, int] | None:
@@ -76,3 +82,62 @@ def test_records_without_timestamps_are_found_by_none(tmp_path: Path) -> None:
     append(log, timestamps=-1)
     assert found(log, NOW) is None
     assert log.max_timestamp() is None
+
+
+# Batches that cannot be read
+
+
+def damage(log: Log, number: int, field: int, value: bytes) -> None:
+    """Overwrite bytes of the header of a batch in the first segment."""
+    path = Path(log.segments[0].path(".log"))
+    content = bytearray(path.read_bytes())
+    position = [at for at, _ in headers(content)][number] + field
+    content[position : position + len(value)] = value
+    path.write_bytes(content)
+
+
+@pytest.fixture
+def row(tmp_path: Path) -> Log:
+    """Twelve batches of one record, a second apart, of which the index knows some."""
+    log = new_log(tmp_path, index_interval_bytes=300)
+    for number in range(12):
+        append(log, b"x" * 100, timestamps=NOW + number * 1000)
+    assert len(log.segments[0].index) > 2
+    return log
+
+
+def test_a_batch_whose_records_cannot_be_read_is_found_by_its_header(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    append(log, b"before", timestamps=NOW)
+    flagged = batch_of(b"not compressed", b"at all", timestamps=NOW + 1000)
+    flagged[ATTRIBUTES_POSITION + 1] |= Codec.GZIP
+    seal(flagged)
+    append_as_leader(log, flagged, 0, NOW)
+    append(log, b"after", timestamps=NOW + 500)
+    assert found(log, NOW) == (NOW, 0)
+    assert found(log, NOW + 1) == (NOW + 1000, 1)
+    latest = log.max_timestamp()
+    assert latest is not None
+    assert (latest.timestamp, latest.offset) == (NOW + 1000, 2)
+
+
+@pytest.mark.parametrize("length", [0, 3, 1 << 20])
+def test_a_damaged_header_hides_what_follows_only_up_to_the_next_known_batch(
+    row: Log, length: int
+) -> None:
+    damage(row, 5, LENGTH_AT, length.to_bytes(4, "big"))
+    assert found(row, NOW + 4000) == (NOW + 4000, 4)
+    later = found(row, NOW + 5000)
+    assert later is not None
+    assert later[1] in (6, 7, 8)
+    assert found(row, NOW + 11_000) == (NOW + 11_000, 11)
+
+
+@pytest.mark.parametrize("length", [0, 3, 1 << 20])
+def test_a_batch_with_a_damaged_length_is_not_served(row: Log, length: int) -> None:
+    """LOG-4: neither as data nor as the end of the log."""
+    damage(row, 5, LENGTH_AT, length.to_bytes(4, "big"))
+    again = reopened(row, clean=True)
+    with pytest.raises(CorruptMessage, match="position"):
+        again.read(5, 10_000, 12)
+    assert again.read(11, 10_000, 12).size > 0
