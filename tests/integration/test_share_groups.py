@@ -5,23 +5,26 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 from kio.schema.errors import ErrorCode
 
-from tests.clients import SECONDS_MAX, admin, create_topic, numbered, produce
+from tests.clients import SECONDS_MAX, admin, consumer, create_topic, numbered, produce
 from tests.integration.cli.commands import headrace, ok
 from tests.integration.conftest import StartNode
 from tests.nodes import Node, eventually
 from tests.share_group_client import ShareGroupClient
-from tests.share_members import SETTINGS
+from tests.share_members import ACCEPT, SETTINGS, ShareMember
+from tests.wire import SECOND
 
 ACKNOWLEDGED = 2
+LIVELY = {name.replace(".", "_"): value for name, value in SETTINGS.items()}
 
 NewGroup = Callable[..., ShareGroupClient]
 
 
 @pytest.fixture
 def node(start_node: StartNode) -> Node:
-    return start_node(**{name.replace(".", "_"): value for name, value in SETTINGS.items()})
+    return start_node(**LIVELY)
 
 
 @pytest.fixture
@@ -183,6 +186,80 @@ def test_states_go_with_their_topic(node: Node, new_group: NewGroup) -> None:
     administrator.delete_topics([topic])[topic].result(SECONDS_MAX)
     eventually(group.offsets, expect=lambda found: found.keys() == {(other, 0)})
     assert group.delete() == ErrorCode.none
+
+
+def test_a_group_that_is_reset_reads_again(node: Node, new_group: NewGroup) -> None:
+    """PUL-5: what was done with comes back if an administrator wants it to."""
+    topic = create_topic(node)
+    produce(node, topic, numbered(4))
+    group = new_group(topic)
+    group.alter({0: 0})
+    for first in (0, 0, 2):
+        group.alter({0: first})
+        with ShareMember(node, group.group_id, topic) as member:
+            member.join()
+            assert [one[:2] for one in member.take()] == [(first, 3)]
+            assert member.acknowledge((first, 3, [ACCEPT])) == (0, 0)
+            eventually(group.offsets, expect=lambda found: found == {(topic, 0): (4, 0)})
+            group.beat(member.member_id, -1)
+
+
+def test_the_topic_of_states_does_not_grow_for_ever(start_node: StartNode) -> None:
+    """What later records made redundant is deleted, and a crash after it loses nothing."""
+    node = start_node(
+        **{**LIVELY, "share_coordinator_state_topic_num_partitions": 1},
+        share_coordinator_snapshot_update_records_per_snapshot=3,
+        share_coordinator_state_topic_prune_interval_ms=200,
+    )
+    topic = create_topic(node)
+    with ShareGroupClient(node, topic) as group:
+        group.state("initialize_share_group_state", 0, state_epoch=1, start_offset=0)
+        for start in range(1, 30):
+            group.state(
+                "write_share_group_state",
+                1,
+                state_epoch=1,
+                leader_epoch=0,
+                start_offset=start,
+                delivery_complete_count=0,
+                state_batches=[],
+            )
+        eventually(lambda: first_offset(node), expect=lambda offset: offset >= 24)
+        node.kill()
+        node.start()
+    with ShareGroupClient(node, topic, group_id=group.group_id) as again:
+        state = again.state("read_share_group_state", 0, leader_epoch=0)
+        assert (state.state_epoch, state.start_offset) == (1, 29)
+
+
+def first_offset(node: Node) -> int:
+    place = TopicPartition("__share_group_state", 0)
+    with consumer(node) as client:
+        return int(client.get_watermark_offsets(place, SECONDS_MAX)[0])
+
+
+def test_share_groups_can_be_switched_off(node: Node, new_group: NewGroup) -> None:
+    """As Kafka's feature share.version does it."""
+    topic = create_topic(node)
+    group = new_group(topic)
+    group.join("ada")
+    level = {"feature": "share.version", "max_version_level": 0, "upgrade_type": 2}
+    answer = group.connection.call(
+        "update_features",
+        1,
+        timeout=SECOND * SECONDS_MAX,
+        feature_updates=[level],
+        validate_only=False,
+    )
+    assert answer.error_code == ErrorCode.none
+    told = eventually(
+        lambda: group.beat("ada", 1).error_code,
+        expect=lambda code: code == ErrorCode.unsupported_version,
+    )
+    assert told == ErrorCode.unsupported_version
+    with ShareMember(node, group.group_id, topic) as member:
+        assert member.fetch().error_code == ErrorCode.unsupported_version
+        assert member.acknowledge()[0] == ErrorCode.unsupported_version
 
 
 def test_the_command_line_knows_share_groups(node: Node, new_group: NewGroup) -> None:

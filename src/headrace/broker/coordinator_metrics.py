@@ -15,6 +15,7 @@ from headrace.transactions.states import State
 from headrace.transactions.transaction import Transaction
 
 _GROUPS = "kafka_server_group_coordinator_metrics"
+_SHARES = "kafka_server_share_coordinator_metrics"
 _CLASSIC = "kafka_coordinator_group_groupmetadatamanager"
 _MARKERS = "kafka_coordinator_transaction_transactionmarkerchannelmanager"
 
@@ -36,6 +37,8 @@ class CoordinatorFigures(msgspec.Struct, frozen=True, kw_only=True):
     transactions: Mapping[State, int] = {}
     transaction_partitions: Mapping[str, int] = {}
     producer_id_count: int = 0
+    share_partition_count: int = 0
+    share_state_partitions: Mapping[str, int] = {}
 
 
 def count_groups(groups: Iterable[Group]) -> Mapping[tuple[str, str], int]:
@@ -53,6 +56,7 @@ def coordinator_families(
     yield from _group_families(figures)
     yield from _counters(metrics)
     yield from _transaction_families(metrics, figures)
+    yield from _share_families(metrics, figures)
 
 
 def _classic_families(figures: CoordinatorFigures) -> Iterator[Family]:
@@ -132,6 +136,20 @@ def _transaction_families(
         "__transaction_state",
         figures.transaction_partitions,
     )
+
+
+def _share_families(metrics: CoordinatorMetrics, figures: CoordinatorFigures) -> Iterator[Family]:
+    yield _count(
+        f"{_SHARES}_write_total",
+        "How often the state of a share partition was written.",
+        metrics.share_state_writes,
+    )
+    yield gauge(
+        "headrace_share_partitions",
+        "Partitions as share groups see them, whose state is kept here.",
+        figures.share_partition_count,
+    )
+    yield _partitions(_SHARES, "__share_group_state", figures.share_state_partitions)
 
 
 def _count(name: str, help_text: str, value: int) -> Family:

@@ -64,6 +64,7 @@ class ShareCoordinator:
         batches: Sequence[StateBatch],
     ) -> SharePartitionState:
         shard = self._shard_of(key)
+        self._broker.metrics.coordinators.share_state_writes += 1
         effects = shard.state.write(
             key,
             state_epoch,

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from headrace.broker.coordinators import Shard
 from headrace.coordination.effects import Effects
-from headrace.errors import KafkaError, UnknownTopicOrPartition, UnsupportedVersion
+from headrace.errors import KafkaError, UnknownTopicOrPartition
 from headrace.groups.share_states import (
     Forgetting,
     Partitions,
     forgotten,
     initialized,
 )
-from headrace.metadata.features import SHARE_VERSION
 from headrace.protocol.uuids import Uuid
 from headrace.shares.state import SharePartitionKey
 
@@ -28,14 +27,6 @@ Refusals = Mapping[tuple[Uuid, int], KafkaError]
 
 _STATES_PER_TURN = 100
 """How many states are written before the event loop sees to others."""
-
-
-def check_enabled(broker: "Broker") -> None:
-    """Raise unless the cluster has agreed to have share groups."""
-    if not broker.image.features.get(SHARE_VERSION, 0):
-        raise UnsupportedVersion(
-            "share groups are switched off in this cluster: raise the feature share.version to 1"
-        )
 
 
 async def begin_states(

@@ -183,13 +183,20 @@ class CleanerMetrics:
 class CoordinatorMetrics:
     """What coordinators did since the start; what they have is counted when somebody asks."""
 
-    __slots__ = ("completed_rebalances", "offset_commits", "rebalances", "verification_failures")
+    __slots__ = (
+        "completed_rebalances",
+        "offset_commits",
+        "rebalances",
+        "share_state_writes",
+        "verification_failures",
+    )
 
     def __init__(self) -> None:
         self.offset_commits = 0
         self.completed_rebalances = 0
         self.rebalances: dict[str, int] = {}  # Of the newer kinds of groups, by kind.
         self.verification_failures = 0
+        self.share_state_writes = 0
 
 
 class Metrics:

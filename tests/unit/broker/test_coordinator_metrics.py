@@ -125,3 +125,16 @@ async def test_a_partition_that_nobody_added_is_a_failed_verification(
 async def test_partitions_show_as_active_once_they_are_loaded(broker: TransactionBroker) -> None:
     figures: Any = broker.groups.partition_states()
     assert figures == {"active": 1, "loading": 0}
+
+
+def test_share_states_show_with_their_writes() -> None:
+    metrics = CoordinatorMetrics()
+    metrics.share_state_writes = 5
+    figures = CoordinatorFigures(
+        share_partition_count=3, share_state_partitions={"active": 50, "loading": 1}
+    )
+    found = page(metrics, figures)
+    shares = "kafka_server_share_coordinator_metrics"
+    assert found[f"{shares}_write_total"][()] == 5
+    assert found[f"{shares}_num_partitions"] == {("active",): 50, ("loading",): 1}
+    assert found["headrace_share_partitions"][()] == 3

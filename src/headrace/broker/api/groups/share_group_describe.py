@@ -2,7 +2,7 @@
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.authorized_operations import ON_GROUP
-from headrace.broker.share_groups import check_enabled
+from headrace.broker.share_version import check_enabled
 from headrace.errors import InvalidGroupId, KafkaError
 from headrace.groups.share import share_group
 from headrace.groups.share_description import describe

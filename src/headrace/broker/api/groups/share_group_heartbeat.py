@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.share_groups import begin_states, carried_out, check_enabled
+from headrace.broker.share_groups import begin_states, carried_out
+from headrace.broker.share_version import check_enabled
 from headrace.groups.consumer_context import Client
 from headrace.groups.share import Answer, check_request, serve_heartbeat
 from headrace.groups.share_states import not_initialized

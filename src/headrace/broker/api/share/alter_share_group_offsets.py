@@ -1,7 +1,8 @@
 """AlterShareGroupOffsets v0: let a share group without members start over elsewhere."""
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.share_groups import Refusals, begin_states, carried_out, check_enabled
+from headrace.broker.share_groups import Refusals, begin_states, carried_out
+from headrace.broker.share_version import check_enabled
 from headrace.errors import InvalidGroupId, UnknownTopicOrPartition
 from headrace.groups.share import share_group_or_new
 from headrace.groups.share_states import Alteration, alter, not_initialized

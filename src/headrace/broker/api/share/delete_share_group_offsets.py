@@ -1,7 +1,8 @@
 """DeleteShareGroupOffsets v0: have a share group without members forget topics."""
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.share_groups import carried_out, check_enabled, forget_states
+from headrace.broker.share_groups import carried_out, forget_states
+from headrace.broker.share_version import check_enabled
 from headrace.errors import InvalidGroupId, KafkaError, UnknownTopicOrPartition
 from headrace.groups.share import share_group
 from headrace.groups.share_states import Forgetting, forget_topics

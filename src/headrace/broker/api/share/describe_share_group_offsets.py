@@ -6,7 +6,7 @@ v1 adds the lag (KIP-1226): the records that are neither delivered for good nor 
 from collections.abc import Iterable
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.share_groups import check_enabled
+from headrace.broker.share_version import check_enabled
 from headrace.errors import KafkaError
 from headrace.groups.share_group import ShareGroup
 from headrace.metadata.image import TopicImage

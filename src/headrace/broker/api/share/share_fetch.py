@@ -19,6 +19,7 @@ from headrace.broker.api.share.acknowledging import (
     partition_of,
 )
 from headrace.broker.delayed import Delayed, Watched
+from headrace.broker.share_version import check_enabled
 from headrace.errors import (
     InvalidRequest,
     KafkaError,
@@ -126,6 +127,7 @@ class _ShareFetch:
 
     def _begin(self) -> None:
         request = self._request
+        check_enabled(self._broker)
         self._key = check_member(request.group_id, request.member_id)
         if request.share_acquire_mode not in (0, _RECORD_LIMIT):
             raise InvalidRequest(f"there is no share acquire mode {request.share_acquire_mode}")
