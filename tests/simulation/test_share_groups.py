@@ -135,7 +135,7 @@ class Weather:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_partition_is_read_and_every_worker_has_work(seed: int) -> None:
-    """PUL-4, RMQ-1."""
+    """PUL-3, RMQ-1."""
     weather = Weather(seed)
     epochs = [0]
     for _ in range(300):

@@ -40,7 +40,7 @@ def test_the_first_member_gets_everything_with_its_first_answer() -> None:
 
 
 def test_more_members_than_partitions_share_them() -> None:
-    """PUL-4: everyone has work."""
+    """PUL-3: everyone has work."""
     groups = ShareGroupsInMemory()
     for name in ("ada", "bob", "cat", "dan"):
         groups.join(name)

@@ -35,7 +35,7 @@ def by_offset(found: tuple[StateBatch, ...] | list[StateBatch], start: int) -> d
 def test_every_offset_keeps_its_latest_word(
     known: list[StateBatch], added: list[StateBatch], start: int
 ) -> None:
-    """PUL-3: what was acknowledged stays so, whatever order the writes come in."""
+    """PUL-4: what was acknowledged stays so, whatever order the writes come in."""
     combined = combine(known, added, start)
     assert by_offset(combined, start) == by_offset([*known, *added], start)
 
