@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 from tests.clients import SECONDS_MAX, admin, consumer, create_topic, numbered, produce
 from tests.integration.cli.commands import headrace, ok
 from tests.integration.conftest import StartNode
+from tests.kafka_release import KafkaRelease
 from tests.nodes import Node, eventually
 from tests.share_group_client import ShareGroupClient
 from tests.share_members import ACCEPT, SETTINGS, ShareMember
@@ -287,3 +288,28 @@ def test_the_command_line_knows_share_groups(node: Node, new_group: NewGroup) ->
     ok(node, "groups", "delete", name, "--topic", topic, "--yes")
     ok(node, "groups", "delete", name, "--yes")
     assert headrace(node, "groups", "describe", name).code == 1
+
+
+def test_kafka_share_groups(node: Node, new_group: NewGroup, kafka_release: KafkaRelease) -> None:
+    """RMQ-1, OPS-1: Kafka's own tool lists, describes, resets and deletes."""
+    topic = create_topic(node, partitions=2)
+    produce(node, topic, numbered(10), partition=0)
+    group = new_group(topic)
+    group.join("ada")
+
+    def tool(*arguments: str) -> list[str]:
+        options = ("--bootstrap-server", node.address, *arguments)
+        return kafka_release.run("kafka-share-groups", *options).split()
+
+    named = ("--group", group.group_id)
+    assert group.group_id in tool("--list")
+    assert "ada" in tool("--describe", "--members", *named)
+    assert "Stable" in tool("--describe", "--state", *named)
+    group.beat("ada", -1)
+    tool("--reset-offsets", "--to-earliest", "--topic", topic, "--execute", *named)
+    described = tool("--describe", *named)
+    row = described.index(topic)
+    assert described[row : row + 4] == [topic, "0", "0", "10"]
+    assert "Successful" in tool("--delete-offsets", "--topic", topic, *named)
+    assert "successful." in tool("--delete", *named)
+    assert group.group_id not in tool("--list")
