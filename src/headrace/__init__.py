@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from headrace.client.consumer import DeserializationFailed as DeserializationFailed
     from headrace.client.deliveries import Delivery as Delivery
     from headrace.client.deliveries import DeliveryFailed as DeliveryFailed
+    from headrace.client.descriptions import NewTopic as NewTopic
     from headrace.client.partitioners import InvalidPartition as InvalidPartition
     from headrace.client.partitioners import murmur2 as murmur2
     from headrace.client.producer import Producer as Producer
@@ -45,6 +46,7 @@ _HOMES = {
     "InvalidPartition": "client.partitioners",
     "InvalidProperty": "client.properties",
     "Message": "client.consumer",
+    "NewTopic": "client.descriptions",
     "Producer": "client.producer",
     "RebalanceListener": "client.rebalancing",
     "ShareConsumer": "client.share_consumer",

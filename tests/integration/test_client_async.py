@@ -216,5 +216,3 @@ async def test_the_administration_is_the_same_with_await(node: Node) -> None:
         (created,) = await admin.topics.create([NewTopic(name=name, partitions=2)])
         assert (created.name, created.error) == (name, None)
         assert await admin.partitions.of(name) == [0, 1]
-        with pytest.raises(AttributeError, match="no part"):
-            admin.topic  # noqa: B018

@@ -4,22 +4,42 @@ from typing import Any
 
 import click
 
-from headrace.cli.options import admin, cluster_options, json_option
-from headrace.cli.output import print_json, print_line, print_table
+from headrace.cli.options import admin, cluster_options, confirm, json_option
+from headrace.cli.output import print_json, print_line, print_table, report
 from headrace.client.descriptions import ClusterDescription
 
 
-@click.command("cluster", short_help="Describe brokers, metadata quorum and features.")
+@click.group(
+    "cluster",
+    short_help="Describe brokers, metadata quorum and features.",
+    invoke_without_command=True,
+)
 @cluster_options
 @json_option
-def command(as_json: bool, **cluster: Any) -> None:
+@click.pass_context
+def command(context: click.Context, /, as_json: bool, **cluster: Any) -> None:
     """Describe brokers, metadata quorum and features."""
+    if context.invoked_subcommand is not None:
+        return
     with admin(**cluster) as client:
         found = client.nodes.describe()
     if as_json:
         print_json(found)
     else:
         _print(found)
+
+
+@command.command("unregister")
+@click.argument("broker", type=click.IntRange(min=0))
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
+@cluster_options
+@json_option
+def unregister(broker: int, yes: bool, as_json: bool, **cluster: Any) -> int:
+    """Forget a broker that is gone for good; one that still runs must be stopped first."""
+    confirm(f"Unregister broker {broker}?", yes=yes)
+    with admin(**cluster) as client:
+        outcome = client.nodes.unregister(broker)
+    return report([outcome], done="unregistered", as_json=as_json)
 
 
 def _print(found: ClusterDescription) -> None:

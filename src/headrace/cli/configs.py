@@ -20,14 +20,40 @@ from headrace.client.configs import CLUSTER_DEFAULT
 from headrace.client.descriptions import RESOURCE_TYPES, ConfigChange, ConfigEntry
 
 KINDS = click.Choice(list(RESOURCE_TYPES))
+OWN_SOURCES = {
+    ("topic", False): "DYNAMIC_TOPIC_CONFIG",
+    ("broker", False): "DYNAMIC_BROKER_CONFIG",
+    ("broker", True): "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    ("broker-logger", False): "DYNAMIC_BROKER_LOGGER_CONFIG",
+    ("client-metrics", False): "DYNAMIC_CLIENT_METRICS_CONFIG",
+    ("group", False): "DYNAMIC_GROUP_CONFIG",
+}
+"""What a setting's source is called when it was set on the thing itself, or on all brokers."""
 
 
-@click.group("configs", short_help="Describe and alter the settings of topics and brokers.")
+@click.group("configs", short_help="Describe and alter settings of topics, brokers and groups.")
 def command() -> None:
-    """Describe and alter the settings of topics and brokers.
+    """List, describe and alter settings of topics, brokers, groups and client metrics.
 
-    A broker is named by its id, and `default` is all brokers.
+    A broker is named by its id, and `default` is all brokers. The settings of a broker-logger are
+    the levels of its log, by the name of the part. Client metrics are subscriptions to what
+    clients tell of themselves (KIP-714).
     """
+
+
+@command.command("list")
+@click.argument("kind", type=KINDS)
+@cluster_options
+@json_option
+def list_names(kind: str, as_json: bool, **cluster: Any) -> None:
+    """List what has settings: all topics or brokers, groups and client metrics that were set."""
+    with admin(**cluster) as client:
+        found = client.configs.names(kind)
+    if as_json:
+        print_json(found)
+        return
+    for name in found:
+        print_line(name)
 
 
 @command.command("describe")
@@ -92,6 +118,7 @@ def describe(
     multiple=True,
     help="Take out of a list; may be repeated.",
 )
+@click.option("--unset-all", is_flag=True, help="Back to the default, whatever was set.")
 @click.option("--validate-only", is_flag=True, help="Check, but change nothing.")
 @cluster_options
 @json_option
@@ -102,6 +129,7 @@ def alter(
     unset: tuple[str, ...],
     appends: tuple[tuple[str, str], ...],
     subtracts: tuple[tuple[str, str], ...],
+    unset_all: bool,
     validate_only: bool,
     as_json: bool,
     **cluster: Any,
@@ -111,6 +139,8 @@ def alter(
     \b
     headrace configs alter topic orders --set retention.ms=3600000 --unset segment.bytes
     headrace configs alter broker default --set log.cleaner.backoff.ms=5000
+    headrace configs alter broker-logger 1 --set headrace.storage=DEBUG
+    headrace configs alter client-metrics slow --set metrics= --set interval.ms=5000
     """
     changes = [
         *(ConfigChange(name=key, operation="set", value=value) for key, value in configs),
@@ -118,12 +148,19 @@ def alter(
         *(ConfigChange(name=key, operation="append", value=value) for key, value in appends),
         *(ConfigChange(name=key, operation="subtract", value=value) for key, value in subtracts),
     ]
-    if not changes:
-        raise click.UsageError("nothing to alter; give --set, --unset, --append or --subtract")
-    with admin(**cluster) as client:
-        outcome = client.configs.alter(
-            kind, resource_name(kind, name), changes, validate_only=validate_only
+    if bool(changes) == unset_all:
+        raise click.UsageError(
+            "say what to alter: --set, --unset, --append, --subtract, or --unset-all alone"
         )
+    wire_name = resource_name(kind, name)
+    with admin(**cluster) as client:
+        if unset_all:
+            changes = [
+                ConfigChange(name=entry.name, operation="delete")
+                for entry in client.configs.describe(kind, wire_name)
+                if entry.source == OWN_SOURCES[kind, wire_name == CLUSTER_DEFAULT]
+            ]
+        outcome = client.configs.alter(kind, wire_name, changes, validate_only=validate_only)
     done = "can be altered" if validate_only else "altered"
     named = msgspec.structs.replace(outcome, name=f"{kind} {name}")
     return report([named], done=done, as_json=as_json)

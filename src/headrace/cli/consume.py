@@ -1,6 +1,7 @@
 """`headrace consume`: records to standard output, in lists from librdkafka to one write.
 
-No consumer group takes part: the command assigns the partitions to itself and leaves no trace.
+Without --group no consumer group takes part: the command assigns the partitions to itself and
+leaves no trace.
 """
 
 import sys
@@ -24,7 +25,7 @@ from headrace.cli.partition_choice import check_partitions
 from headrace.cli.progress import OutageNotice, ProgressLine, rate_text
 from headrace.cli.record_text import Formatter, formatter, record_json
 from headrace.client.cluster import check_reachable
-from headrace.client.reader import BATCH_RECORDS_MAX, RecordReader, Start
+from headrace.client.reader import BATCH_RECORDS_MAX, GroupReader, RecordReader, Start
 
 Writer = Callable[[Sequence[Message]], bytes]
 
@@ -85,6 +86,12 @@ def start_offset(text: str) -> Start:
 )
 @partitions_option("Read only this partition; may be repeated.")
 @click.option(
+    "--group",
+    "-g",
+    metavar="NAME",
+    help="Read as a member of this group: from where it stands, committing what was written.",
+)
+@click.option(
     "--format",
     "-f",
     "template",
@@ -105,6 +112,7 @@ def command(
     exit_at_end: bool,
     timeout: float | None,
     partitions: tuple[int, ...],
+    group: str | None,
     template: str | None,
     as_json: bool,
     read_uncommitted: bool,
@@ -116,21 +124,37 @@ def command(
     headrace consume orders --from-beginning --count 10
     headrace consume orders --from-time 15m --format '%D %k: %v\\n'
     headrace consume orders --offset -100 --exit-at-end --json
+    headrace consume orders --group billing --from-beginning
+
+    With --group, --from-beginning counts only where the group has committed nothing yet.
     """
     writer = record_writer(template, as_json=as_json)
     begin = _start(from_beginning=from_beginning, start=start, from_time=from_time)
+    if group is not None and (partitions or start is not None or from_time is not None):
+        raise click.UsageError("a --group chooses partitions and offsets itself")
     settings = {
         "isolation.level": "read_uncommitted" if read_uncommitted else "read_committed",
         **client_properties(command_config, properties),
     }
     check_reachable(bootstrap, settings)
-    reader = RecordReader(bootstrap, topic, settings)
+    reader = _reader(bootstrap, topic, settings, group, begin)
     try:
-        reader.assign(begin, _wanted(reader, partitions))
+        if isinstance(reader, GroupReader):
+            reader.join()
+        else:
+            reader.assign(begin, _wanted(reader, partitions))
         limits = Limits(count=count, exit_at_end=exit_at_end, idle_s=timeout)
         return copy(reader, writer, limits)
     finally:
         reader.close()
+
+
+def _reader(
+    bootstrap: str, topic: str, settings: dict[str, str], group: str | None, begin: Start
+) -> RecordReader:
+    if group is None:
+        return RecordReader(bootstrap, topic, settings)
+    return GroupReader(bootstrap, topic, group, settings, from_beginning=begin.from_beginning)
 
 
 def copy(reader: RecordReader, writer: Writer, limits: Limits) -> int:
@@ -150,6 +174,7 @@ def copy(reader: RecordReader, writer: Writer, limits: Limits) -> int:
             written += len(records)
             if len(records) < BATCH_RECORDS_MAX:
                 out.flush()
+                reader.commit()
         elif limits.are_met(is_at_end=reader.is_at_end, silent_s=now - last):
             break
         outage.look(reader.outage, "waiting for one", progress.clear)
@@ -157,6 +182,7 @@ def copy(reader: RecordReader, writer: Writer, limits: Limits) -> int:
             progress.show(rate_text(written, now - started))
     progress.clear()
     out.flush()
+    reader.commit()
     if limits.count is not None and written < limits.count:
         warn(f"{written:,} of {limits.count:,} records were there")
         return 1

@@ -97,11 +97,14 @@ def list_groups(
 
 
 @command.command("describe")
-@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("names", nargs=-1, metavar="GROUP...")
+@click.option("--all", "all_groups", is_flag=True, help="Every group of consumers.")
 @click.option("--members", is_flag=True, help="Show the members in place of the partitions.")
 @cluster_options
 @json_option
-def describe_groups(names: tuple[str, ...], members: bool, as_json: bool, **cluster: Any) -> None:
+def describe_groups(
+    names: tuple[str, ...], all_groups: bool, members: bool, as_json: bool, **cluster: Any
+) -> None:
     """Show how far groups are behind, and who reads what.
 
     Lag in seconds is the age of the record that is read next; of a share group, that of the oldest
@@ -110,7 +113,12 @@ def describe_groups(names: tuple[str, ...], members: bool, as_json: bool, **clus
     \b
     headrace groups describe billing
     """
+    if bool(names) == all_groups:
+        raise click.UsageError("name groups, or give --all")
     with admin(**cluster) as client:
+        if all_groups:
+            listed = client.groups.all()
+            names = tuple(one.group for one in listed if one.type in ("", "classic", "consumer"))
         found = [_describe(client, name) for name in names]
     if as_json:
         print_json(found)
@@ -136,7 +144,7 @@ def _print_group(described: DescribedGroup, *, members: bool) -> None:
     assignor = f", {group.assignor}" if group.assignor else ""
     print_line(
         f"{group.group}: {group.state} ({group.type}{assignor}), {len(group.members)} members, "
-        f"{records} records and {seconds:.1f} s behind"
+        f"{records} records and {seconds:.1f} s behind, coordinator {group.coordinator}"
     )
     if members:
         print_table(
@@ -325,27 +333,36 @@ def _print_moves(moves: list[Move], *, as_json: bool) -> None:
 
 @command.command("delete")
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
+@cluster_options
+@json_option
+def delete(names: tuple[str, ...], yes: bool, as_json: bool, **cluster: Any) -> int:
+    """Forget groups without members, and all that they have committed."""
+    confirm(f"Delete group {', '.join(names)}?", yes=yes)
+    with admin(**cluster) as client:
+        outcomes = client.groups.delete(names)
+    return report(outcomes, done="deleted", as_json=as_json)
+
+
+@command.command("delete-offsets")
+@click.argument("group")
 @click.option(
     "--topic",
     "-t",
     "topics",
     multiple=True,
+    required=True,
     metavar="TOPIC[:P,...]",
-    help="Only the offsets of these partitions; the group stays.",
+    help="The offsets of these partitions; may be repeated.",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
 @cluster_options
 @json_option
-def delete(
-    names: tuple[str, ...], topics: tuple[str, ...], yes: bool, as_json: bool, **cluster: Any
+def delete_offsets(
+    group: str, topics: tuple[str, ...], yes: bool, as_json: bool, **cluster: Any
 ) -> int:
-    """Forget groups without members, and all that they have committed."""
-    what = "offsets of" if topics else "group"
-    confirm(f"Delete {what} {', '.join(names)}?", yes=yes)
+    """Forget what a group has committed for topics that it does not read any more."""
+    confirm(f"Delete offsets of {group} for {', '.join(topics)}?", yes=yes)
     with admin(**cluster) as client:
-        if topics:
-            chosen = _chosen(client, topics)
-            outcomes = [one for name in names for one in client.groups.delete_offsets(name, chosen)]
-        else:
-            outcomes = client.groups.delete(names)
+        outcomes = client.groups.delete_offsets(group, _chosen(client, topics))
     return report(outcomes, done="deleted", as_json=as_json)

@@ -1,5 +1,7 @@
 """`headrace offsets`: where the partitions of a topic start and end, or stood at a time."""
 
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import click
@@ -14,13 +16,13 @@ from headrace.cli.options import (
 )
 from headrace.cli.output import print_json, print_table, time_text
 from headrace.client.admin import Admin
-from headrace.client.descriptions import PartitionOffset
 from headrace.client.partitions import EARLIEST, LATEST, MAX_TIMESTAMP
 
 
 class PartitionRange(msgspec.Struct, frozen=True, kw_only=True):
     """What one partition holds."""
 
+    topic: str
     partition: int
     earliest: int
     latest: int
@@ -28,8 +30,18 @@ class PartitionRange(msgspec.Struct, frozen=True, kw_only=True):
     """How many lie between; compaction and the ends of transactions leave fewer records."""
 
 
+class PartitionMoment(msgspec.Struct, frozen=True, kw_only=True):
+    """Where one partition stood at a time; -1 where no record answers that."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
 @click.command("offsets", short_help="Show where each partition starts and ends.")
-@click.argument("topic")
+@click.argument("topics", nargs=-1, metavar="[TOPIC]...")
 @partitions_option("Only this partition; may be repeated.")
 @click.option(
     "--time", "-t", "timestamp", type=moment, metavar="TIME", help="The first record at this time."
@@ -38,7 +50,7 @@ class PartitionRange(msgspec.Struct, frozen=True, kw_only=True):
 @cluster_options
 @json_option
 def command(
-    topic: str,
+    topics: tuple[str, ...],
     partitions: tuple[int, ...],
     timestamp: int | None,
     newest: bool,
@@ -48,7 +60,7 @@ def command(
     """Show the first offset of each partition, the one after its last, and their distance.
 
     The distance is the number of records where nothing was compacted and no transaction ended;
-    else there are fewer.
+    else there are fewer. TOPIC may be a pattern such as 'orders-*'; none names all topics.
 
     \b
     headrace offsets orders
@@ -58,11 +70,22 @@ def command(
         raise click.UsageError("--time and --newest exclude each other")
     wanted = sorted(set(partitions)) or None
     with admin(**cluster) as client:
+        names = chosen_topics(client, topics)
         if newest or timestamp is not None:
             asked = MAX_TIMESTAMP if timestamp is None else timestamp
-            _print_moments(client.partitions.offsets(topic, asked, wanted), as_json=as_json)
+            found = [one for name in names for one in moments(client, name, asked, wanted)]
+            _print_moments(found, as_json=as_json)
         else:
-            _print_ranges(ranges(client, topic, wanted), as_json=as_json)
+            held = [one for name in names for one in ranges(client, name, wanted)]
+            _print_ranges(held, as_json=as_json)
+
+
+def chosen_topics(client: Admin, patterns: Sequence[str]) -> list[str]:
+    """The topics that are named or matched; a name is kept even if there is no such topic."""
+    if all(not set(pattern) & set("*?[") for pattern in patterns) and patterns:
+        return list(patterns)
+    present = [topic.name for topic in client.topics.all() if not topic.is_internal]
+    return [name for name in present if any(fnmatchcase(name, one) for one in patterns or "*")]
 
 
 def ranges(client: Admin, topic: str, partitions: list[int] | None) -> list[PartitionRange]:
@@ -71,6 +94,7 @@ def ranges(client: Admin, topic: str, partitions: list[int] | None) -> list[Part
     latest = client.partitions.offsets(topic, LATEST, partitions)
     return [
         PartitionRange(
+            topic=topic,
             partition=first.partition,
             earliest=first.offset,
             latest=end.offset,
@@ -80,24 +104,41 @@ def ranges(client: Admin, topic: str, partitions: list[int] | None) -> list[Part
     ]
 
 
+def moments(
+    client: Admin, topic: str, timestamp: int, partitions: list[int] | None
+) -> list[PartitionMoment]:
+    """Where a topic's partitions stood at a time."""
+    return [
+        PartitionMoment(
+            topic=topic,
+            partition=one.partition,
+            offset=one.offset,
+            timestamp=one.timestamp,
+            leader_epoch=one.leader_epoch,
+        )
+        for one in client.partitions.offsets(topic, timestamp, partitions)
+    ]
+
+
 def _print_ranges(found: list[PartitionRange], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
     print_table(
-        ("partition", "earliest", "latest", "offsets"),
-        [(one.partition, one.earliest, one.latest, one.offsets) for one in found],
+        ("topic", "partition", "earliest", "latest", "offsets"),
+        [(one.topic, one.partition, one.earliest, one.latest, one.offsets) for one in found],
     )
 
 
-def _print_moments(found: list[PartitionOffset], *, as_json: bool) -> None:
+def _print_moments(found: list[PartitionMoment], *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
     print_table(
-        ("partition", "offset", "time", "leader epoch"),
+        ("topic", "partition", "offset", "time", "leader epoch"),
         [
             (
+                one.topic,
                 one.partition,
                 one.offset if one.offset >= 0 else None,
                 time_text(one.timestamp),

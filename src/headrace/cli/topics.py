@@ -1,10 +1,11 @@
 """`headrace topics`: list, describe, create, alter and delete topics of any Kafka cluster."""
 
 import fnmatch
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
+import msgspec
 
 from headrace.cli.options import (
     admin,
@@ -16,15 +17,23 @@ from headrace.cli.options import (
     unset_option,
 )
 from headrace.cli.output import print_json, print_line, print_table, report, warn
-from headrace.client.admin import Admin
 from headrace.client.descriptions import (
     ConfigChange,
     ConfigEntry,
     NewTopic,
     Outcome,
+    PartitionDescription,
     TopicDescription,
 )
 from headrace.errors import HeadraceError
+
+TROUBLES: dict[str, Callable[[PartitionDescription, int], bool]] = {
+    "under-replicated": lambda part, _: part.is_under_replicated,
+    "unavailable": lambda part, _: part.leader is None,
+    "under-min-isr": lambda part, isr_min: len(part.isr) < isr_min,
+    "at-min-isr": lambda part, isr_min: len(part.isr) == isr_min,
+}
+"""What a partition may suffer from, given `min.insync.replicas`."""
 
 
 @click.group("topics", short_help="List, describe, create, alter and delete topics.")
@@ -55,14 +64,28 @@ def list_topics(pattern: str, internal: bool, as_json: bool, **cluster: Any) -> 
 
 
 @command.command("describe")
-@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("names", nargs=-1, metavar="[TOPIC]...")
+@click.option(
+    "--only",
+    type=click.Choice(list(TROUBLES)),
+    help="Only partitions in this trouble, and topics that have some.",
+)
 @cluster_options
 @json_option
-def describe_topics(names: tuple[str, ...], as_json: bool, **cluster: Any) -> int:
-    """Show partitions, replicas and changed settings of topics."""
+def describe_topics(names: tuple[str, ...], only: str | None, as_json: bool, **cluster: Any) -> int:
+    """Show partitions, replicas and changed settings of topics, of all when none is named.
+
+    \b
+    headrace topics describe orders
+    headrace topics describe --only under-replicated
+    """
     with admin(**cluster) as client:
-        found, missing = client.topics.describe(names)
-        configs = {topic.name: _overrides(client, topic.name) for topic in found}
+        found, missing = client.topics.describe(names) if names else (client.topics.all(), [])
+        settings = {topic.name: client.configs.describe("topic", topic.name) for topic in found}
+    if only is not None:
+        narrowed = [troubled(topic, settings[topic.name], only) for topic in found]
+        found = [topic for topic in narrowed if topic.partitions]
+    configs = {name: _overrides(entries) for name, entries in settings.items()}
     if as_json:
         print_json([_described(topic, configs[topic.name]) for topic in found])
     else:
@@ -220,8 +243,18 @@ def parse_replicas(text: str) -> tuple[tuple[int, ...], ...]:
         ) from error
 
 
-def _overrides(client: Admin, name: str) -> list[ConfigEntry]:
-    entries = client.configs.describe("topic", name)
+def troubled(
+    topic: TopicDescription, configs: Sequence[ConfigEntry], trouble: str
+) -> TopicDescription:
+    """The topic with only those partitions that are in a trouble."""
+    by_name = {entry.name: entry.value for entry in configs}
+    isr_min = int(by_name.get("min.insync.replicas") or 1)
+    is_in_trouble = TROUBLES[trouble]
+    partitions = [part for part in topic.partitions if is_in_trouble(part, isr_min)]
+    return msgspec.structs.replace(topic, partitions=partitions)
+
+
+def _overrides(entries: Sequence[ConfigEntry]) -> list[ConfigEntry]:
     return [entry for entry in entries if entry.source == "DYNAMIC_TOPIC_CONFIG"]
 
 

@@ -13,7 +13,12 @@ from headrace.client.descriptions import (
     ConfigSynonym,
     Outcome,
 )
-from headrace.errors import HeadraceError, UnknownTopicOrPartition, error_for
+from headrace.errors import (
+    HeadraceError,
+    UnknownTopicOrPartition,
+    UnsupportedVersion,
+    error_for,
+)
 from headrace.protocol.schemas.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -26,6 +31,10 @@ from headrace.protocol.schemas.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from headrace.protocol.schemas.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 CLUSTER_DEFAULT = ""
 """The name under which the settings of all brokers stand."""
@@ -36,6 +45,24 @@ class Configs:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+
+    def names(self, kind: str) -> list[str]:
+        """What there is of a kind: all topics and brokers, of others those that have settings."""
+        match kind:
+            case "topic":
+                return self._cluster.topic_names()
+            case "broker" | "broker-logger":
+                return [str(node_id) for node_id in self._cluster.node_ids()]
+        request = ListConfigResourcesRequest(resource_types=[RESOURCE_TYPES[kind]])
+        if self._cluster.connection().version_of(request) == 0:
+            # Before Kafka 4.1 this call was for client metrics alone.
+            if kind != "client-metrics":
+                raise UnsupportedVersion(f"this broker is too old to list what is a {kind}")
+            request = ListConfigResourcesRequest()
+        answer = self._cluster.ask(request, ListConfigResourcesResponse)
+        if answer.error_code:
+            raise error_for(answer.error_code, error_name(answer.error_code))
+        return sorted(one.resource_name for one in answer.config_resources)
 
     def describe(
         self, kind: str, name: str, *, include_documentation: bool = False
@@ -94,7 +121,7 @@ class Configs:
 
     def _node_of(self, kind: str, name: str) -> int:
         """A broker answers for its own settings only; everything else any broker knows."""
-        if kind != "broker" or name == CLUSTER_DEFAULT:
+        if kind not in ("broker", "broker-logger") or name == CLUSTER_DEFAULT:
             return ANY_NODE
         if not name.isdigit():
             raise HeadraceError(f"{name!r} is no broker id; give a number, or `default` for all")

@@ -25,7 +25,13 @@ CONFIG_TYPES: dict[int, str] = {
     8: "CLASS",
     9: "PASSWORD",
 }
-RESOURCE_TYPES: dict[str, int] = {"topic": 2, "broker": 4, "client-metrics": 16, "group": 32}
+RESOURCE_TYPES: dict[str, int] = {
+    "topic": 2,
+    "broker": 4,
+    "broker-logger": 8,
+    "client-metrics": 16,
+    "group": 32,
+}
 CONFIG_OPERATIONS: dict[str, int] = {"set": 0, "delete": 1, "append": 2, "subtract": 3}
 
 

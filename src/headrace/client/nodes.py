@@ -8,6 +8,7 @@ from headrace.client.descriptions import (
     ClusterDescription,
     FeatureDescription,
     LogDirectory,
+    Outcome,
     QuorumDescription,
     QuorumReplica,
     ReplicaSize,
@@ -31,6 +32,10 @@ from headrace.protocol.schemas.describe_quorum import (
     DescribeQuorumResponse,
     DescribeQuorumResponsePartitionData,
     ReplicaState,
+)
+from headrace.protocol.schemas.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
 )
 
 
@@ -61,6 +66,16 @@ class Nodes:
             for broker in wanted
             for directory in self._directories(broker, DescribeLogDirsRequest(topics=asked))
         ]
+
+    def unregister(self, broker: int) -> Outcome:
+        """Forget a broker that is gone for good."""
+        request = UnregisterBrokerRequest(broker_id=broker)
+        answer = self._cluster.ask_controller(request, UnregisterBrokerResponse)
+        return Outcome(
+            name=f"broker {broker}",
+            error=error_name(answer.error_code) if answer.error_code else None,
+            message=answer.error_message,
+        )
 
     def _directories(self, broker: int, request: DescribeLogDirsRequest) -> list[LogDirectory]:
         answer = self._cluster.ask(request, DescribeLogDirsResponse, broker)

@@ -1,7 +1,8 @@
-"""Records of a topic's partitions from any offset or time, without a consumer group.
+"""Records of a topic's partitions from any offset or time, or as a member of a consumer group.
 
-The reader assigns partitions to itself and keeps no progress at the broker: reading with it
-disturbs nobody. confluent-kafka's consumer wrapped once; batches come as lists of its messages.
+`RecordReader` assigns partitions to itself and keeps no progress at the broker: reading with it
+disturbs nobody. `GroupReader` shares the topic with others and commits what its caller is done
+with. confluent-kafka's consumer wrapped once; batches come as lists of its messages.
 """
 
 import os
@@ -113,6 +114,9 @@ class RecordReader:
             return messages
         return [message for message in messages if self._is_record(message)]
 
+    def commit(self) -> None:
+        """Keep how far the caller is; without a group there is nobody who would."""
+
     def close(self) -> None:
         """Leave; without a group there is nobody to tell."""
         self._consumer.close()
@@ -167,3 +171,54 @@ class RecordReader:
             self._on_trouble(error)
             return False
         raise ClientFailure(f"{self.topic}-{message.partition()}: {error.str()} ({error.name()})")
+
+
+class GroupReader(RecordReader):
+    """Reads the share of a topic that its group gives to it, from where the group stands."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        group: str,
+        properties: Mapping[str, Any],
+        *,
+        from_beginning: bool = False,
+        timeout_s: float = 10.0,
+    ) -> None:
+        reset = {"auto.offset.reset": "earliest" if from_beginning else "latest"}
+        member = {"group.id": group, "enable.auto.offset.store": True}
+        super().__init__(bootstrap, topic, {**reset, **properties, **member}, timeout_s)
+        self._is_committed = True
+
+    def join(self) -> None:
+        """Take part; partitions come and go as members do."""
+        self.partitions()  # A topic that is not there is told now, not waited for.
+        self._consumer.subscribe([self.topic], on_assign=self._on_assign, on_revoke=self._on_revoke)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether there are partitions, and each was read to its end at least once."""
+        return bool(self._assigned) and super().is_at_end
+
+    def read(self, count_max: int = BATCH_RECORDS_MAX, timeout_s: float = POLL_S) -> list[Message]:
+        found = super().read(count_max, timeout_s)
+        self._is_committed = self._is_committed and not found
+        return found
+
+    def commit(self) -> None:
+        """Let the group go on after all that was read."""
+        if self._is_committed:
+            return
+        try:
+            self._consumer.commit(asynchronous=False)
+        except KafkaException as error:
+            raise translated(error, self._bootstrap) from error
+        self._is_committed = True
+
+    def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self._assigned = frozenset(one.partition for one in partitions)
+        self._ended.clear()
+
+    def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
+        self._assigned -= {one.partition for one in partitions}

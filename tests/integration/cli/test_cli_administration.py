@@ -92,7 +92,9 @@ def test_offsets_are_told_by_end_and_by_time(node: Node, topic: str) -> None:
     """LOG-13: by offset, start of log, end, by time."""
     acknowledged = produce(node, topic, values("a", "b", "c"))
     (told,) = ok(node, "offsets", topic, "--json").document
-    assert told == {"partition": 0, "earliest": 0, "latest": 3, "offsets": 3}
+    assert told == {"topic": topic, "partition": 0, "earliest": 0, "latest": 3, "offsets": 3}
+    (same,) = ok(node, "offsets", f"{topic[:-1]}[{topic[-1]}]", "--json").document
+    assert same == told
     time_ms = acknowledged[0].timestamp()[1]
     (first,) = ok(node, "offsets", topic, "--time", str(time_ms), "--json").document
     assert (first["offset"], first["timestamp"]) == (0, time_ms)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.clients import AN_HOUR_AGO, create_topic, read, read_values
+from tests.clients import AN_HOUR_AGO, create_topic, read, read_values, unique_name
 from tests.integration.cli.commands import headrace, ok
 from tests.integration.conftest import StartNode
 from tests.nodes import Node, eventually
@@ -69,6 +69,17 @@ def test_reading_begins_and_ends_where_it_is_told(
     """LOG-13: seek to any offset, start of log, end."""
     ok(node, "produce", topic, stdin=b"".join(b"%d\n" % number for number in range(10)))
     assert ok(node, "consume", topic, *arguments).out == expected
+
+
+def test_a_group_goes_on_where_it_was(node: Node, topic: str) -> None:
+    """CON-1, CON-2: a member of a group commits what it has written."""
+    group = unique_name("readers")
+    ok(node, "produce", topic, stdin=b"1\n2\n3\n")
+    words = ("consume", topic, "--group", group, "--from-beginning")
+    assert ok(node, *words, "--count", "2").out == "1\n2\n"
+    assert ok(node, *words, "--exit-at-end").out == "3\n"
+    (described,) = ok(node, "groups", "describe", group, "--json").document
+    assert [part["committed"] for part in described["partitions"]] == [3]
 
 
 def test_reading_begins_at_a_time(node: Node, topic: str) -> None:
