@@ -15,9 +15,12 @@ from headrace.cli.doctor_checks import (
     examine_cluster,
     has_failed,
 )
-from headrace.cli.options import admin, json_option
+from headrace.cli.options import admin, command_config_option, json_option, property_option
 from headrace.cli.output import print_json, print_line, print_table
+from headrace.client.admin import Admin
 from headrace.errors import HeadraceError
+
+_PATIENCE_S = 10.0
 
 
 @click.command("doctor", short_help="Check this machine before it hurts.")
@@ -33,8 +36,17 @@ from headrace.errors import HeadraceError
     help="A server.properties whose log.dirs to look at.",
 )
 @click.option("--bootstrap", "-b", metavar="HOST:PORT,...", help="A running cluster to look at.")
+@command_config_option
+@property_option
 @json_option
-def command(data: tuple[str, ...], config: str | None, bootstrap: str | None, as_json: bool) -> int:
+def command(
+    data: tuple[str, ...],
+    config: str | None,
+    bootstrap: str | None,
+    command_config: str | None,
+    properties: tuple[tuple[str, str], ...],
+    as_json: bool,
+) -> int:
     """Check this machine before it hurts: limits, disks, clock; and say what to change.
 
     Exits with 1 when something will lose data or stop a broker.
@@ -43,7 +55,7 @@ def command(data: tuple[str, ...], config: str | None, bootstrap: str | None, as
 
     findings = examine(probe_machine(_directories(data, config)))
     if bootstrap is not None:
-        findings += _cluster_findings(bootstrap)
+        findings += _cluster_findings(admin(bootstrap, command_config, _PATIENCE_S, properties))
     if as_json:
         print_json(findings)
     else:
@@ -61,16 +73,16 @@ def _directories(data: tuple[str, ...], config: str | None) -> Sequence[str]:
     return data or (DEFAULT_DATA,)
 
 
-def _cluster_findings(bootstrap: str) -> list[Finding]:
+def _cluster_findings(client: Admin) -> list[Finding]:
     try:
-        return examine_cluster(_cluster_facts(bootstrap))
+        return examine_cluster(_cluster_facts(client))
     except (HeadraceError, OSError) as error:
-        advice = "start it, or name another with --bootstrap"
+        advice = "start it, or name another with --bootstrap; a login goes into --command-config"
         return [Finding("cluster", Verdict.FAIL, f"cannot be asked: {error}", advice)]
 
 
-def _cluster_facts(bootstrap: str) -> ClusterFacts:
-    with admin(bootstrap, None, 10.0) as client:
+def _cluster_facts(client: Admin) -> ClusterFacts:
+    with client:
         topics = client.topics.all()
         directories = client.nodes.log_directories()
     sizes: Counter[str] = Counter()

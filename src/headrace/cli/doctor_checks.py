@@ -179,7 +179,7 @@ def check_clock(machine: MachineFacts) -> Finding:
         return _warn(
             "clock",
             "not synchronized, says the kernel",
-            "run a time service such as chrony or systemd-timesyncd",
+            "run a time service such as chrony or systemd-timesyncd; for a container, on its host",
         )
     known = machine.clock_is_synchronized is not None
     return _ok("clock", "synchronized" if known else "steady")
