@@ -1,5 +1,7 @@
 """Share groups as work queues: real clients, crashes, dead letters, transactions."""
 
+import os
+import random
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -25,6 +27,7 @@ from tests.kafka_release import KafkaRelease
 from tests.nodes import Flavour, Node, eventually
 from tests.share_members import ACCEPT, REJECT, RELEASE, SETTINGS, Given, ShareMember
 
+KILLS = int(os.environ.get("HEADRACE_KILLS", "3"))
 LETTERS = {"errors.deadletterqueue.auto.create.topics.enable": "true"}
 
 
@@ -136,6 +139,43 @@ def test_a_crash_of_the_broker_loses_no_acknowledgement(start_node: StartNode) -
     with ShareMember(node, group, topic).join() as bob:
         given = bob.take()
         assert given == [Given(5, 9, 2), Given(15, 19, 1)]
+
+
+def test_kills_at_any_moment_neither_lose_nor_repeat_accepted_work(start_node: StartNode) -> None:
+    """RMQ-1: `HEADRACE_KILLS` says how often; the last kill comes right after an answer."""
+    node = start_node(**{name.replace(".", "_"): value for name, value in SETTINGS.items()})
+    topic = create_topic(node)
+    for _ in range(20):
+        produce(node, topic, numbered(10), linger_ms=20)
+    group = group_with(node, share_delivery_count_limit=10)
+    chance = random.Random(11)
+    accepted: set[int] = set()
+    for _ in range(KILLS):
+        with ShareMember(node, group, topic).join() as worker_:
+            for _ in range(chance.randint(1, 4)):
+                accepted |= work_some(worker_, chance, accepted)
+            node.kill()
+        node.start()
+    with ShareMember(node, group, topic).join() as last:
+        while len(accepted) < 200:
+            accepted |= work_some(last, None, accepted)
+        assert last.fetch(max_wait_ms=300).given == []
+    assert accepted == set(range(200))
+
+
+def work_some(member: ShareMember, chance: random.Random | None, accepted: set[int]) -> set[int]:
+    """Take some tasks, and accept all or a random half; which ones the broker has as accepted."""
+    done: set[int] = set()
+    given = member.take(max_records=30, share_acquire_mode=1)
+    said = []
+    for first, last, _count in given:
+        offsets = range(first, last + 1)
+        assert not accepted & set(offsets), "accepted work came again"
+        kinds = [RELEASE if chance and chance.random() < 0.5 else ACCEPT for _ in offsets]
+        said.append((first, last, kinds))
+        done |= {offset for offset, kind in zip(offsets, kinds, strict=True) if kind == ACCEPT}
+    assert member.acknowledge(*said) == (0, 0)
+    return done
 
 
 def test_where_a_group_began_survives_a_crash(start_node: StartNode, only_headrace: None) -> None:
