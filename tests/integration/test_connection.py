@@ -46,6 +46,7 @@ class Peer:
             loop=loop,
             ready=self.ready,
             buffers=FrameBuffers(REQUEST_BYTES_MAX),
+            gather=lambda *_: False,
             dispatch=self._dispatch,
             on_close=self._closed,
         )
@@ -225,18 +226,23 @@ def test_gathered_answers_leave_together_behind_those_before_them(peer: Peer) ->
     assert peer.received() == b"firstthird"
 
 
-def test_what_is_gathered_is_not_overwritten(peer: Peer) -> None:
+def test_what_is_kept_in_the_scratch_buffer_is_not_overwritten(peer: Peer) -> None:
     """Its bytes stay where they are until the round ends; the next client's go behind them."""
     kept: list[memoryview] = []
 
     def dispatch(connection: Connection, data: Frames, start: int, end: int) -> None:
         kept.append(memoryview(data)[start:end])
-        connection.gathered += 1
+        connection.buffers.keep(end)
 
     peer.connection._dispatch = dispatch
-    for number in range(5):
-        peer.send(framed(b"request %d" % number))
-    assert [bytes(frame) for frame in kept] == [b"request %d" % number for number in range(5)]
+    requests = [b"request %d" % number for number in range(5)]
+    for request in requests:
+        peer.send(framed(request)[:6])
+        peer.send(framed(request)[6:])
+    assert [bytes(frame) for frame in kept] == requests
+    peer.connection.buffers.vacate()
+    peer.send(framed(b"R"))
+    assert bytes(kept[0]) == b"Request 0"
 
 
 def test_a_gathered_answer_that_the_socket_does_not_take_is_sent_later(peer: Peer) -> None:
@@ -293,6 +299,20 @@ def test_all_ready_sockets_are_served_in_one_round() -> None:
     loop.close()
     for one in itertools.chain(*pairs):
         one.close()
+
+
+def test_a_socket_that_is_ready_alone_needs_no_round() -> None:
+    loop, rounds = asyncio.new_event_loop(), Rounds()
+    ready, pairs = ReadySockets(loop, rounds), ready_pair(1)
+    ((client, server),) = pairs
+    ready.add(server.fileno(), lambda: rounds.events.append(str(server.recv(9))))
+    for _ in range(5):
+        loop.run_until_complete(asyncio.sleep(0))
+    assert rounds.events == [str(b"x")]
+    ready.close()
+    loop.close()
+    client.close()
+    server.close()
 
 
 def test_a_socket_that_is_closed_by_another_of_its_round_is_left_alone() -> None:

@@ -111,6 +111,7 @@ class Connection:
         "_filled",
         "_frame",
         "_frame_size",
+        "_gather",
         "_loop",
         "_on_close",
         "_out",
@@ -146,6 +147,7 @@ class Connection:
         loop: "asyncio.AbstractEventLoop",
         ready: "ReadySockets",
         buffers: FrameBuffers,
+        gather: Callable[["Connection", "ProduceShape", Frames, int, int], bool],
         dispatch: Callable[["Connection", Frames, int, int], None],
         on_close: Callable[["Connection"], None],
     ) -> None:
@@ -154,6 +156,7 @@ class Connection:
         self._recv_into = sock.recv_into
         self._loop = loop
         self._ready = ready
+        self._gather = gather
         self._dispatch = dispatch
         self._on_close = on_close
         self.buffers = buffers
@@ -190,11 +193,14 @@ class Connection:
                 self._read_after_stash()
             else:
                 buffers = self.buffers
-                if received := self._recv_into(buffers.vacant):
-                    start = buffers.start
-                    self._serve_scratch(start, start + received)
-                else:
+                if not (received := self._recv_into(buffers.vacant)):
                     self.close()
+                    return
+                start, shape = buffers.start, self.produce_shape
+                end = start + received
+                # Nearly always it is one frame, and most frames bring records.
+                if shape is None or not self._gather(self, shape, buffers.scratch, start, end):
+                    self._serve_frames(buffers.scratch, start, end)
         except (BlockingIOError, InterruptedError):
             return
         except (HostileFrame, OSError) as reason:
@@ -209,13 +215,8 @@ class Connection:
             self.close()
             return
         self._stash = bytearray()
-        self._serve_scratch(start, start + kept + received)
-
-    def _serve_scratch(self, start: int, end: int) -> None:
-        buffers = self.buffers
-        self._serve_frames(buffers.scratch, start, end)
-        if self.gathered:
-            buffers.keep(end)
+        self.stashed_ns = 0  # Its end came only now, so nobody was kept waiting.
+        self._serve_frames(buffers.scratch, start, start + kept + received)
 
     def _serve_frames(self, data: Frames, position: int, end: int) -> None:
         """Serve every whole frame in `data[position:end]`, unless one of them has to wait."""
@@ -342,6 +343,11 @@ class Connection:
         """Send what the socket takes; true when nothing is left."""
         out = self._out
         try:
+            if len(out) == 1 and isinstance(first := out[0], bytes):
+                if (sent := self._send(first)) == len(first):
+                    out.clear()
+                    return True
+                out[0] = memoryview(first)[sent:]
             while out:
                 part = out[0] if len(out) == 1 else _joined(out)
                 if isinstance(part, (bytes, bytearray, memoryview)):

@@ -66,7 +66,9 @@ class Dispatcher:
     def __call__(self, connection: Connection, data: Frames, position: int, end: int) -> None:
         shape = connection.produce_shape
         if shape is not None:
-            if not connection.stashed_ns and self._gather(connection, shape, data, position, end):
+            if not connection.stashed_ns and self._gather(
+                connection, shape, data, position - 4, end
+            ):
                 return
             if connection.gathered:
                 self._round.settle()  # Or this request would overtake those before it.

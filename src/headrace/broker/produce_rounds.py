@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.broker.api.records.produce import count_failure, refusal_of
+from headrace.broker.produce_shapes import PREFIX_START
 from headrace.errors import KafkaError, UnknownServerError
 from headrace.protocol.api_keys import ApiKey
-from headrace.storage.usual_append import append_run, read_usual
+from headrace.protocol.batches import PRODUCER_ID_POSITION
+from headrace.storage.usual_append import Run, append_run, read_usual
 
 if TYPE_CHECKING:
     from headrace.broker.connection import Connection, FrameBuffers, Frames
@@ -37,10 +39,11 @@ _log = logging.getLogger(__name__)
 _PRODUCE = int(ApiKey.PRODUCE)
 _RECORDS_BYTES_MAX = 8 * 1024  # Copying more into one write costs as much as a write of its own.
 _GATHERED_MAX = 1024
-_ROOM_BYTES = 64 * 1024  # So much of the scratch buffer the next connection finds at least.
-_PREFIX_START = 8
+_NEGATIVE = 0x80  # The first byte of a negative number is not below this.
+_ROOM_END = 192 * 1024  # Beyond it the next connection finds too little of the scratch buffer.
+_PREFIX_START = 4 + PREFIX_START
 
-_unpack_opening = Struct(">ii").unpack_from  # API key and version in one, and correlation id.
+_unpack_opening = Struct(">iii").unpack_from  # Size, API key and version in one, correlation id.
 
 
 class Gathered(msgspec.Struct, gc=False):
@@ -69,6 +72,7 @@ class ProduceRound:
         clock: "Clock",
     ) -> None:
         self._buffers = buffers
+        self._scratch = buffers.scratch
         self._view = buffers.view
         self._shapes = shapes
         self._wake_ups = wake_ups
@@ -78,7 +82,7 @@ class ProduceRound:
         self._now_ms = 0
         self._began_ns = 0
         self._gathered: list[Gathered] = []
-        self._runs: dict[Partition, list[Gathered]] = {}
+        self._runs: dict[Partition, Run[Gathered]] = {}
 
     def begin(self) -> None:
         self._now_ms = self._clock.now_ms()
@@ -93,48 +97,52 @@ class ProduceRound:
     def take(
         self, connection: "Connection", shape: "ProduceShape", data: "Frames", start: int, end: int
     ) -> bool:
-        """Gather a request if it is of a known shape and plain; false with nothing done if not."""
-        if not isinstance(data, bytearray) or end - start < shape.frame_size_min:
+        """Gather a request if it is of a known shape and plain; false with nothing done if not.
+
+        The frame comes with its size in front; what follows may be more, or less, than one frame.
+        """
+        if (
+            not self._is_open
+            or not isinstance(data, bytearray)
+            or end - start < shape.frame_size_min
+        ):
             return False
-        opening, correlation_id = _unpack_opening(data, start)
-        if opening != shape.opening:
+        size, opening, correlation_id = _unpack_opening(data, start)
+        if size + 4 != end - start or opening != shape.opening:
             return False
-        view = self._view if data is self._buffers.scratch else memoryview(data)
+        is_scratch = data is self._scratch
+        view = self._view if is_scratch else memoryview(data)
         if not data.startswith(shape.prefix, start + _PREFIX_START):
-            other = self._shapes.find(shape.version, view[start:end], shape.prefix_size)
+            other = self._shapes.find(shape.version, view[start + 4 : end], shape.prefix_size)
             if other is None:
                 return False
             connection.produce_shape = shape = other
-        first = shape.find_records(data, start + shape.prefix_size, end)
+        first = shape.find_records(data, start + 4 + shape.prefix_size, end)
         partition = shape.partition
-        if not first or partition is None or partition.log is None:
+        if not first or partition is None or (log := partition.log) is None:
             return False
+        if data[first + PRODUCER_ID_POSITION] < _NEGATIVE:
+            return False  # Of an idempotent producer, so not plain; seen before all is unpacked.
         records = view[first : end - shape.tail_size]
         if len(records) > _RECORDS_BYTES_MAX:
             return False
-        if not self._is_open:
-            self._now_ms, self._began_ns = self._clock.now_ms(), perf_counter_ns()
-        found = read_usual(records, partition.log.usual_limits, self._now_ms)
+        found = read_usual(records, log.usual_limits, self._now_ms)
         if found is None:
             return False
         request = Gathered(connection, shape, correlation_id, records, *found)
-        self._add(connection, partition, request)
-        if (
-            end > len(data) - _ROOM_BYTES
-            or len(self._gathered) >= _GATHERED_MAX
-            or not self._is_open
-        ):
-            self.settle()
-        return True
-
-    def _add(self, connection: "Connection", partition: "Partition", request: Gathered) -> None:
         connection.gathered += 1
+        connection.is_active = True
         self._gathered.append(request)
         run = self._runs.get(partition)
         if run is None:
-            self._runs[partition] = [request]
+            self._runs[partition] = Run(request)
         else:
-            run.append(request)
+            run.add(request)
+        if end > _ROOM_END or len(self._gathered) >= _GATHERED_MAX:
+            self.settle()
+        elif is_scratch:
+            self._buffers.keep(end)
+        return True
 
     def forget(self) -> None:
         """Before partitions or configs change: what was gathered belongs to how things were."""
@@ -151,7 +159,7 @@ class ProduceRound:
                 self._append(partition, run)
             except Exception:
                 _log.exception("an append to %s-%d failed", partition.topic.name, partition.index)
-                for request in run:
+                for request in run.batches:
                     request.failure = UnknownServerError(
                         "the broker failed; its log has the details"
                     )
@@ -162,20 +170,20 @@ class ProduceRound:
             request.connection.deliver(request.answer)
         self._count(gathered)
 
-    def _append(self, partition: "Partition", run: list[Gathered]) -> None:
+    def _append(self, partition: "Partition", run: "Run[Gathered]") -> None:
         log = partition.log
         if log is None or not append_run(log, run, partition.leader_epoch):
-            self._append_each(partition, run)
+            self._append_each(partition, run.batches)
             return
         log.advance_high_watermark(log.log_end_offset)
         if partition.waiters:
             self._wake_ups.changed(partition)
         metrics = partition.topic.metrics
-        metrics.produce_requests += len(run)
-        metrics.bytes_in += sum([len(request.records) for request in run])
-        metrics.messages_in += log.log_end_offset - run[0].base_offset
+        metrics.produce_requests += len(run.batches)
+        metrics.bytes_in += run.size_bytes
+        metrics.messages_in += run.count
         log_start_offset = log.log_start_offset
-        for request in run:
+        for request in run.batches:
             shape = request.shape
             if shape.acks:
                 request.answer = shape.answer(

@@ -15,6 +15,7 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from headrace.protocol.api_keys import ApiKey
+from headrace.protocol.batches import HEADER_SIZE
 from headrace.protocol.hot_produce import (
     FLEXIBLE_FROM,
     TOPIC_IDS_FROM,
@@ -89,7 +90,8 @@ class ProduceShape:
         self.is_transactional = is_transactional
         self.is_flexible = version >= FLEXIBLE_FROM
         self.tail_size = len(_NO_TAGS) if self.is_flexible else 0
-        self.frame_size_min = self.prefix_size + _SIZE.size
+        # A length and three tags in one byte each take as much as a length of four bytes.
+        self.frame_size_min = _SIZE.size + self.prefix_size + _SIZE.size + HEADER_SIZE
         if self.is_flexible:
             name = key if version >= TOPIC_IDS_FROM else bytes((len(key) + 1,)) + key
             head = b"\0\2" + name + b"\2"

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headrace.broker.connection import Connection, FrameBuffers, Frames
-from headrace.broker.ready_sockets import ReadySockets, Round
+from headrace.broker.ready_sockets import ReadySockets
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     import asyncio
+
+    from headrace.broker.produce_rounds import ProduceRound
 
 _log = logging.getLogger(__name__)
 
@@ -77,12 +79,13 @@ class Server:
         limits: ServerLimits,
         dispatch: Callable[[Connection, Frames, int, int], None],
         buffers: FrameBuffers,
-        round_: Round,
+        round_: "ProduceRound",
     ) -> None:
         self._loop = loop
         self._limits = limits
         self._dispatch = dispatch
         self._buffers = buffers
+        self._gather = round_.take
         self._ready = ReadySockets(loop, round_)
         self._sockets: dict[str, socket.socket] = {}
         self._per_host: Counter[str] = Counter()
@@ -208,6 +211,7 @@ class Server:
             loop=self._loop,
             ready=self._ready,
             buffers=self._buffers,
+            gather=self._gather,
             dispatch=self._dispatch,
             on_close=self._forget,
         )

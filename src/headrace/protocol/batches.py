@@ -40,6 +40,7 @@ MAGIC_POSITION: Final = 16
 CRC_POSITION: Final = 17
 ATTRIBUTES_POSITION: Final = 21
 """Where the checksummed part begins."""
+PRODUCER_ID_POSITION: Final = 43
 
 CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME: Final = 0x08

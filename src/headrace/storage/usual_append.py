@@ -7,11 +7,9 @@ Whatever is not usual, a wrong batch above all, is left for the long way, untouc
 `tests/unit/storage/test_usual_append.py` runs both over the same batches.
 """
 
-from collections.abc import Sequence
 from struct import Struct
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
-import msgspec
 from fastcrc.crc32 import iscsi
 
 from headrace.protocol.batches import (
@@ -24,7 +22,7 @@ from headrace.protocol.batches import (
 from headrace.protocol.compression import Codec
 from headrace.protocol.records import RECORD_SIZE_MIN
 from headrace.storage.log import Log
-from headrace.storage.segment import RELATIVE_OFFSET_MAX
+from headrace.storage.segment import RELATIVE_OFFSET_MAX, Segment
 from headrace.storage.validation import UsualLimits
 
 NOT_USUAL = -1
@@ -45,22 +43,48 @@ class PlainBatch(Protocol):
     base_offset: int
 
 
-class UsualBatch(msgspec.Struct, gc=False):
-    """The plain batch of an append of its own."""
+_B = TypeVar("_B", bound=PlainBatch)
 
-    records: memoryview
-    count: int
-    max_timestamp: int
-    base_offset: int = NOT_USUAL
+
+class Run(Generic[_B]):
+    """Plain batches that are written together, with what the log asks of them all."""
+
+    __slots__ = ("batches", "count", "max_timestamp", "size_bytes")
+
+    def __init__(self, first: _B) -> None:
+        self.batches = [first]
+        self.count = first.count
+        self.max_timestamp = first.max_timestamp
+        self.size_bytes = len(first.records)
+
+    def add(self, batch: _B) -> None:
+        self.batches.append(batch)
+        self.count += batch.count
+        self.size_bytes += len(batch.records)
+        if batch.max_timestamp > self.max_timestamp:
+            self.max_timestamp = batch.max_timestamp
 
 
 def append_usual(log: Log, records: memoryview, leader_epoch: int, now_ms: int) -> int:
     """Append one plain batch and return its base offset, or `NOT_USUAL` with nothing done."""
     found = read_usual(records, log.usual_limits, now_ms)
-    if found is None:
+    segment = log.writable
+    if found is None or segment is None:
         return NOT_USUAL
-    batch = UsualBatch(records, *found)
-    return batch.base_offset if append_run(log, (batch,), leader_epoch) else NOT_USUAL
+    count, max_timestamp = found
+    size = len(records)
+    if not _takes(log, segment, leader_epoch, size, count, max_timestamp):
+        return NOT_USUAL
+    offset = log.log_end_offset
+    _patch(records, 0, offset, size - LOG_OVERHEAD, leader_epoch)
+    try:
+        position = segment.write(records)
+    except OSError:
+        _patch(records, 0, 0, size - LOG_OVERHEAD, _NO_EPOCH)
+        return NOT_USUAL
+    segment.note_batch(position, size, offset + count - 1, max_timestamp)
+    log.log_end_offset = offset + count
+    return offset
 
 
 def read_usual(records: memoryview, limits: UsualLimits, now_ms: int) -> tuple[int, int] | None:
@@ -99,41 +123,53 @@ def read_usual(records: memoryview, limits: UsualLimits, now_ms: int) -> tuple[i
     return None
 
 
-def append_run(log: Log, run: Sequence[PlainBatch], leader_epoch: int) -> bool:
+def append_run(log: Log, run: Run[_B], leader_epoch: int) -> bool:
     """Append plain batches by one write and tell each its offset.
 
-    False, with nothing done, if the log is not at work in the middle of a segment and in this
-    epoch, or the disk refused. A disk without room for all of them may have room for some, and
-    an error must be told for each: whoever is told false appends them one by one, the long way.
+    False, with nothing done, if the log does not take them all, or the disk refused. A disk
+    without room for all of them may have room for some, and an error must be told for each:
+    whoever is told false appends them one by one, the long way.
     """
     segment = log.writable
-    if segment is None or log.failure is not None or leader_epoch != log.latest_epoch:
-        return False
-    pieces = [batch.records for batch in run]
-    size = sum(map(len, pieces))
-    position = segment.size
-    offset = log.log_end_offset
-    end_offset = offset + sum([batch.count for batch in run])
-    if not (
-        0 < position <= log.usual_limits.segment_bytes - size
-        and max([batch.max_timestamp for batch in run]) <= log.roll_clock.deadline
-        and end_offset - segment.base_offset <= RELATIVE_OFFSET_MAX
-        and not segment.indexes_are_full
-        # A run that is not longer than the interval adds one entry at most.
-        and (size <= segment.index_interval_bytes or segment.has_index_room_for(len(run)))
+    batches = run.batches
+    size = run.size_bytes
+    if (
+        segment is None
+        or not _takes(log, segment, leader_epoch, size, run.count, run.max_timestamp)
+        # Batches that are together not longer than the interval need one index entry at most.
+        or (size > segment.index_interval_bytes and not segment.has_index_room_for(len(batches)))
     ):
         return False
-    for batch in run:
+    offset = log.log_end_offset
+    for batch in batches:
         records = batch.records
         batch.base_offset = offset
         _patch(records, 0, offset, len(records) - LOG_OVERHEAD, leader_epoch)
         offset += batch.count
     try:
-        segment.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        position = segment.write(
+            b"".join([batch.records for batch in batches])
+            if len(batches) > 1
+            else batches[0].records
+        )
     except OSError:
-        for records in pieces:
-            _patch(records, 0, 0, len(records) - LOG_OVERHEAD, _NO_EPOCH)
+        for batch in batches:
+            _patch(batch.records, 0, 0, len(batch.records) - LOG_OVERHEAD, _NO_EPOCH)
         return False
-    segment.note_run(position, run)
-    log.log_end_offset = end_offset
+    segment.note_run(position, batches)
+    log.log_end_offset = offset
     return True
+
+
+def _takes(
+    log: Log, segment: Segment, leader_epoch: int, size: int, count: int, max_timestamp: int
+) -> bool:
+    """Whether a log is at work, in this epoch, and in a segment with room for so much more."""
+    return (
+        log.failure is None
+        and leader_epoch == log.latest_epoch
+        and 0 < segment.size <= log.usual_limits.segment_bytes - size
+        and max_timestamp <= log.roll_clock.deadline
+        and log.log_end_offset + count - segment.base_offset <= RELATIVE_OFFSET_MAX
+        and not segment.indexes_are_full
+    )

@@ -103,22 +103,16 @@ class Node:
     ) -> bool:
         """Bring a request as a client does that has sent such a one before."""
         frame = frame_of(batch_of(value, **fields), partition, acks, next(self.numbers))
-        shape = self.shapes.learn(
-            memoryview(frame),
-            VERSION,
-            read_produce(memoryview(frame), 10 + 1, VERSION),
-            self.partitions[partition],
-        )
+        body = memoryview(frame)[4:]
+        request = read_produce(body, 10 + 1, VERSION)
+        shape = self.shapes.learn(body, VERSION, request, self.partitions[partition])
         assert shape is not None
         client.produce_shape = shape
         start = self.buffers.start
         self.buffers.vacant[: len(frame)] = frame
-        taken = self.round.take(
+        return self.round.take(
             cast(Connection, client), shape, self.buffers.scratch, start, start + len(frame)
         )
-        if client.gathered:
-            self.buffers.keep(start + len(frame))
-        return taken
 
     def values(self, partition: int = 0) -> list[bytes | None]:
         log = self.partitions[partition].log
@@ -130,8 +124,8 @@ def frame_of(records: memoryview, partition: int, acks: int, number: int) -> byt
     data = PartitionProduceData(index=partition, records=bytes(records))
     topic = TopicProduceData("orders", partition_data=[data])
     request = ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic])
-    header = struct.pack(">hhih", 0, VERSION, number, -1) + b"\0"
-    return bytearray(header + encode(request, VERSION))
+    body = struct.pack(">hhih", 0, VERSION, number, -1) + b"\0" + encode(request, VERSION)
+    return bytearray(struct.pack(">i", len(body)) + body)
 
 
 @pytest.fixture
@@ -189,10 +183,21 @@ def test_nobody_sees_a_record_before_it_is_written(node: Node) -> None:
     assert (log.log_end_offset, log.high_watermark) == (2, 2)
 
 
-def test_outside_a_round_a_request_is_settled_at_once(node: Node) -> None:
+def test_outside_a_round_nothing_is_gathered(node: Node) -> None:
+    """There would be nobody to settle it."""
     client = Client()
-    assert node.take(client, b"v")
-    assert client.offsets == [(1, 1)]
+    assert not node.take(client, b"v")
+    assert client.gathered == 0
+
+
+def test_more_or_less_than_one_frame_is_left(node: Node) -> None:
+    client = Client()
+    node.round.begin()
+    node.take(client, b"v")
+    frame = frame_of(batch_of(b"v"), 0, 1, 5)
+    for data in (frame + frame, frame + b"\0", frame[:-1]):
+        shape = client.produce_shape
+        assert not node.round.take(cast(Connection, client), shape, data, 0, len(data))
 
 
 def test_those_who_wait_for_records_are_woken_once(node: Node) -> None:
@@ -235,12 +240,14 @@ def test_what_is_not_plain_is_left_to_the_long_way(node: Node, fields: dict[str,
 
 
 def test_a_large_batch_is_not_worth_copying(node: Node) -> None:
+    node.round.begin()
     assert not node.take(Client(), b"v" * 10_000)
 
 
 def test_a_request_of_another_shape_is_recognised_or_left(node: Node) -> None:
     """A client that writes to several partitions by turns is known by each of its shapes."""
     client = Client()
+    node.round.begin()
     node.take(client, b"zero", partition=0)
     first = client.produce_shape
     node.take(client, b"one", partition=1)
@@ -255,6 +262,7 @@ def test_a_request_of_another_shape_is_recognised_or_left(node: Node) -> None:
 @pytest.mark.parametrize("size", range(0, 110, 7))
 def test_a_frame_that_is_cut_off_is_left(node: Node, size: int) -> None:
     client = Client()
+    node.round.begin()
     node.take(client, b"v")
     frame = frame_of(batch_of(b"v"), 0, 1, 5)[:size]
     assert not node.round.take(cast(Connection, client), client.produce_shape, frame, 0, len(frame))

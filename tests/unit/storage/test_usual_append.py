@@ -1,6 +1,7 @@
 """The quick append leaves exactly what the long one leaves, or nothing at all."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from headrace.storage.log import Log
 from headrace.storage.topic_partition import TopicPartition
 from headrace.storage.usual_append import (
     NOT_USUAL,
-    UsualBatch,
+    Run,
     append_run,
     append_usual,
     read_usual,
@@ -81,9 +82,21 @@ def runs() -> Iterator[list[memoryview]]:
         ]
 
 
-def read_run(log: Log, records: Sequence[memoryview]) -> list[UsualBatch]:
+@dataclass
+class Batch:
+    records: memoryview
+    count: int
+    max_timestamp: int
+    base_offset: int = -1
+
+
+def read_run(log: Log, records: Sequence[memoryview]) -> Run[Batch]:
     found = [(one, read_usual(one, log.usual_limits, NOW_MS)) for one in records]
-    return [UsualBatch(one, *usual) for one, usual in found if usual is not None]
+    first, *others = [Batch(one, *usual) for one, usual in found if usual is not None]
+    run = Run(first)
+    for other in others:
+        run.add(other)
+    return run
 
 
 @pytest.mark.parametrize("config", [{}, {"index_interval_bytes": 100}])
@@ -96,7 +109,7 @@ def test_a_run_leaves_the_same_files_as_batch_after_batch(
         run = read_run(together, once)
         assert append_run(together, run, EPOCH)
         offsets = [append_as_leader(apart, one, EPOCH, NOW_MS).base_offset for one in again]
-        assert [one.base_offset for one in run] == offsets
+        assert [one.base_offset for one in run.batches] == offsets
     assert together.log_end_offset == apart.log_end_offset
     assert together.max_timestamp() == apart.max_timestamp()
     assert files_of(together) == files_of(apart)
