@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import client, coordination, workloads
-from benchmarks.report import collect, table
+from benchmarks.report import collect, table, with_figures
 from benchmarks.share_groups import shared
 from benchmarks.startup import started
 from benchmarks.workloads import Workload
@@ -26,7 +26,6 @@ from tests.kafka_release import VERSION, KafkaMissing, find_kafka
 from tests.nodes import Flavour, Headrace, Kafka, Node
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
-BEGIN, END = "<!-- figures: made by `make bench ARGS=--write` -->", "<!-- end of figures -->"
 
 # As Kafka's own start script has it.
 STOCK_FLAGS = (
@@ -177,7 +176,7 @@ def document(
         parts.append(f"Lower is better.{kafka if len(compared) > 1 else ''}\n")
         parts.append(table(compared))
     if any(grown.values()):
-        parts.append("What others on the node cost a small request of 50 connections:\n")
+        parts.append("What a small request of 50 connections costs with others on the node:\n")
         parts.append(table(grown))
     if clients:
         parts.append("The Python client beside bare confluent-kafka, the least of the rounds:\n")
@@ -186,12 +185,10 @@ def document(
 
 
 def write(text: str) -> None:
-    """Replace the figures in the document and nothing else."""
-    before, begin, rest = DOCUMENT.read_text().partition(BEGIN)
-    _old, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{DOCUMENT} has no place for figures")
-    DOCUMENT.write_text(f"{before}{BEGIN}\n\n{text}\n{END}{after}")
+    try:
+        DOCUMENT.write_text(with_figures(DOCUMENT.read_text(), text))
+    except ValueError as error:
+        raise SystemExit(f"{DOCUMENT}: {error}") from error
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""The medians as a Markdown table."""
+"""The medians as a Markdown table, and its place in a document."""
 
 import statistics
 from collections.abc import Mapping, Sequence
 
 from benchmarks.workloads import Figure
+
+BEGIN = "<!-- figures: made by `make bench ARGS=--write`; words about them go outside -->"
+END = "<!-- end of figures -->"
 
 # By target and by figure (name, unit): one value per round.
 Results = Mapping[str, Mapping[tuple[str, str], Sequence[float]]]
@@ -22,6 +25,15 @@ def table(results: Results) -> str:
             cells.append(ratio(values[0], values[-1]))
         lines.append(row(cells))
     return "\n".join(lines) + "\n"
+
+
+def with_figures(document: str, figures: str) -> str:
+    """The document with new figures in the place of the old and every word of its own kept."""
+    before, begin, rest = document.partition(BEGIN)
+    _old, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"no place for figures: it needs the lines {BEGIN} and {END}")
+    return f"{before}{begin}\n\n{figures}\n{end}{after}"
 
 
 def collect(figures: Sequence[Figure], into: dict[tuple[str, str], list[float]]) -> None:
