@@ -18,6 +18,8 @@ def finish_now(work: Coroutine[Any, Any, T]) -> T | Coroutine[Any, Any, T]:
     except StopIteration as done:
         result: T = done.value
         return result
+    # With this mark, which belongs to a task, a future refuses the next one who awaits it.
+    awaited._asyncio_future_blocking = False
     return _rest(_Suspended(work, awaited))
 
 
@@ -32,8 +34,7 @@ class _Suspended:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         work, awaited = self._work, self._awaited
-        # A future that others have begun to wait for meanwhile has lost this mark, without which
-        # a task takes it for something that was yielded by mistake.
+        # Without this mark a task takes a future for something that was yielded by mistake.
         awaited._asyncio_future_blocking = True
         while True:
             failure: BaseException | None = None

@@ -52,3 +52,15 @@ async def test_a_cancellation_reaches_the_work() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert gate.cancelled()
+
+
+async def test_several_may_wait_for_one_thing_before_any_task_runs() -> None:
+    """Producers that find no ids left come in one turn of the loop, and wait for one block."""
+    gate: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    rests = [finish_now(slow([gate])) for _ in range(3)]
+    waiting = asyncio.gather(*rests)  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    late = finish_now(slow([gate]))
+    gate.set_result(7)
+    assert await waiting == [7, 7, 7]
+    assert await late == 7  # type: ignore[misc]
