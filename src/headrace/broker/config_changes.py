@@ -32,7 +32,9 @@ def sort_out(resources: Sequence[A], node_id: int) -> Sorted[A]:
     count = Counter((one.resource_type, one.resource_name) for one in resources)
     for place, resource in enumerate(resources):
         if count[resource.resource_type, resource.resource_name] > 1:
-            result.refused[place] = InvalidRequest("each resource may appear once in a request")
+            result.refused[place] = InvalidRequest(
+                "each resource may appear once in a request; put its changes together"
+            )
             continue
         try:
             match resource.resource_type:
@@ -55,4 +57,4 @@ def check_is_this_node(name: str, node_id: int) -> None:
     if not (digits.isascii() and digits.isdigit()):
         raise InvalidRequest(f"a broker is named by its number, not by {name!r}")
     if int(name) != node_id:
-        raise InvalidRequest(f"this is broker {node_id}, not broker {name}")
+        raise InvalidRequest(f"this is broker {node_id}, not broker {name}; ask that broker itself")

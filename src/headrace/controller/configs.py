@@ -32,6 +32,11 @@ _VALUE_SIZE_MAX = 32_767
 _MIN_ISR = "min.insync.replicas"
 
 
+CONFIG_RESOURCES = (
+    "there are topics (2), brokers (4), broker loggers (8), client metrics (16) and groups (32)"
+)
+
+
 class ConfigRules(Protocol):
     """What is known of configs, which the settings know and metadata does not."""
 
@@ -128,10 +133,14 @@ def config_records(
     result = changes if resource.type == ResourceType.BROKER else {**present, **changes}
     missing = [name for name, value in changes.items() if value is None and name not in present]
     if missing and resource.name not in image.topics and resource.type == ResourceType.TOPIC:
-        raise InvalidConfig(f"a new topic cannot have a null value for {', '.join(missing)}")
+        raise InvalidConfig(
+            f"a new topic cannot have a null value for {', '.join(missing)}; leave it out instead"
+        )
     for name, value in changes.items():
         if value is not None and len(value.encode()) > _VALUE_SIZE_MAX:
-            raise InvalidConfig(f"the value of {name} is longer than {_VALUE_SIZE_MAX} bytes")
+            raise InvalidConfig(
+                f"the value of {name} must not be longer than {_VALUE_SIZE_MAX} bytes"
+            )
     rules.check(resource, {name: value for name, value in result.items() if value is not None})
     return [
         VersionedRecord(ConfigRecord(resource.type, resource.name, name, value))
@@ -158,7 +167,9 @@ def _alter(
         results[resource] = result = ConfigResult(resource)
         try:
             if count[resource] > 1:
-                raise InvalidRequest("each resource may appear once in a request")
+                raise InvalidRequest(
+                    "each resource may appear once in a request; put its changes together"
+                )
             _check_resource(image, resource)
             changed = changes(resource, request)
             _check_elr(image, resource, changed)
@@ -181,9 +192,11 @@ def _check_resource(image: MetadataImage, resource: ConfigResource) -> None:
             _check_broker_name(image, resource.name)
         case ResourceType.CLIENT_METRICS | ResourceType.GROUP:
             if not resource.name:
-                raise InvalidRequest("the name of the resource is missing")
+                raise InvalidRequest(
+                    "name the group or the client metrics subscription whose configs to change"
+                )
         case unknown:
-            raise InvalidRequest(f"resource type {unknown} has no configs in the metadata")
+            raise InvalidRequest(f"resource type {unknown} has no configs; {CONFIG_RESOURCES}")
 
 
 def _check_broker_name(image: MetadataImage, name: str) -> None:
@@ -192,7 +205,9 @@ def _check_broker_name(image: MetadataImage, name: str) -> None:
     if not (name.isascii() and name.isdigit()):
         raise InvalidRequest(f"a broker is named by its number, not by {name!r}")
     if int(name) not in image.brokers and int(name) not in image.controllers:
-        raise BrokerIdNotRegistered(f"no node with the id {name} is registered")
+        raise BrokerIdNotRegistered(
+            f"no node with the id {name} is registered; name one that is, or none for all"
+        )
 
 
 def _check_elr(
@@ -208,7 +223,8 @@ def _check_elr(
         )
     if changes[_MIN_ISR] is None:
         raise InvalidConfig(
-            f"{_MIN_ISR} of the cluster cannot be removed while eligible leader replicas are in use"
+            f"{_MIN_ISR} of the cluster cannot be removed while eligible leader replicas are in "
+            "use; set it to another value"
         )
 
 
@@ -227,7 +243,10 @@ def _operate(
         case Operation.APPEND | Operation.SUBTRACT:
             value = _not_null(config.name, config.value)
         case unknown:
-            raise InvalidRequest(f"config operation {unknown} of {config.name} is unknown")
+            raise InvalidRequest(
+                f"config operation {unknown} of {config.name} is unknown; there are SET (0), "
+                "DELETE (1), APPEND (2) and SUBTRACT (3)"
+            )
     if not rules.is_list(resource.type, config.name):
         raise InvalidConfig(f"{config.name} is no list: set it instead of appending to it")
     whole = rules.default(resource.type, config.name) if present is None else present
@@ -249,4 +268,6 @@ def _not_null(name: str, value: str | None) -> str:
 def _check_distinct(names: Iterable[str]) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise InvalidRequest(f"{repeated[0]} is named more than once for one resource")
+        raise InvalidRequest(
+            f"{repeated[0]} is named more than once for one resource; name it once"
+        )

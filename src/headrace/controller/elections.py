@@ -44,7 +44,9 @@ def elect_leaders(
     Asked for all, those that need no election are left out of the reply.
     """
     if election_type not in (PREFERRED, UNCLEAN):
-        raise InvalidRequest(f"election type {election_type} is unknown")
+        raise InvalidRequest(
+            f"election type {election_type} is unknown; there are preferred (0) and unclean (1)"
+        )
     election = Election.PREFERRED if election_type == PREFERRED else Election.UNCLEAN
     rules = Leadership(image, defaults)
     records: list[VersionedRecord] = []

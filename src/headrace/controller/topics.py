@@ -74,7 +74,9 @@ def create_topics(
     results: dict[str, TopicResult] = {}
     for topic in topics:
         if topic.name in repeated:
-            error = InvalidRequest(f"topic {topic.name} is named more than once in the request")
+            error = InvalidRequest(
+                f"topic {topic.name} is named more than once in the request; name it once"
+            )
             results[topic.name] = TopicResult(topic.name, error=error)
         else:
             results[topic.name] = creation.create(topic)
@@ -161,7 +163,9 @@ class _Creation:
             )
         by_index = {one.partition_index: one.broker_ids for one in topic.assignments}
         if len(by_index) != len(topic.assignments):
-            raise InvalidReplicaAssignment("a partition is assigned more than once")
+            raise InvalidReplicaAssignment(
+                "a partition is assigned more than once; give each one list of brokers"
+            )
         if set(by_index) != set(range(len(by_index))):
             raise InvalidReplicaAssignment("the assigned partitions must be numbered from 0 on")
         assigned = [by_index[index] for index in range(len(by_index))]
@@ -188,7 +192,9 @@ def check_assignment(
     """Raise unless brokers that exist can hold, and lead, partitions assigned by hand."""
     for replicas in assigned:
         if not replicas:
-            raise InvalidReplicaAssignment("a partition is assigned to no broker at all")
+            raise InvalidReplicaAssignment(
+                "a partition is assigned to no broker at all; name at least one"
+            )
         if len(set(replicas)) != len(replicas):
             raise InvalidReplicaAssignment(f"the assignment {list(replicas)} names a broker twice")
         for replica in replicas:
@@ -257,7 +263,9 @@ def create_partitions(
     for topic in topics:
         try:
             if topic.name in repeated:
-                raise InvalidRequest(f"topic {topic.name} is named more than once in the request")
+                raise InvalidRequest(
+                    f"topic {topic.name} is named more than once in the request; name it once"
+                )
             records.extend(_more_partitions(image, topic, draw))
             results[topic.name] = TopicResult(topic.name)
         except KafkaError as error:
@@ -274,7 +282,9 @@ def _more_partitions(
         raise UnknownTopicOrPartition(f"topic '{wanted.name}' does not exist")
     present = len(topic.partitions)
     if wanted.count == present:
-        raise InvalidPartitions(f"topic '{wanted.name}' already has {present} partition(s)")
+        raise InvalidPartitions(
+            f"topic '{wanted.name}' already has {present} partition(s); ask for more than that"
+        )
     if wanted.count < present:
         raise InvalidPartitions(
             f"topic '{wanted.name}' has {present} partition(s), and partitions cannot be removed: "
@@ -322,7 +332,9 @@ def delete_topics(
     for wanted in topics:
         try:
             if (ids[wanted.topic_id] if wanted.name is None else names[wanted.name]) > 1:
-                raise InvalidRequest("the topic is named more than once in the request")
+                raise InvalidRequest(
+                    "the topic is named more than once in the request; name it once"
+                )
             topic = _named(image, wanted)
             result = TopicResult(topic.name, topic.id)
             if topic.id in (ids if wanted.name is not None else by_name):

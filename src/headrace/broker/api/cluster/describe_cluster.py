@@ -46,4 +46,6 @@ def _check_endpoint_type(endpoint_type: int) -> None:
             "this is a broker's endpoint, and the request is for a controller's"
         )
     if endpoint_type != _BROKER_ENDPOINT:
-        raise UnsupportedEndpointType(f"there is no endpoint type {endpoint_type}")
+        raise UnsupportedEndpointType(
+            f"there is no endpoint type {endpoint_type}; there are brokers (1) and controllers (2)"
+        )

@@ -10,6 +10,7 @@ from headrace.broker.api.registry import Call, api
 from headrace.broker.config_changes import check_is_this_node
 from headrace.broker.config_layers import layers_of
 from headrace.broker.topology import why_missing
+from headrace.controller.configs import CONFIG_RESOURCES
 from headrace.errors import InvalidRequest, KafkaError
 from headrace.metadata.image import ResourceType
 from headrace.protocol.api_keys import ApiKey
@@ -42,7 +43,7 @@ def _refuse(
 def describe_configs(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
     known = {int(kind) for kind in ResourceType}
     if any(one.resource_type not in known for one in request.resources):
-        raise InvalidRequest("a resource type that has no configs")
+        raise InvalidRequest(f"a resource has a type without configs; {CONFIG_RESOURCES}")
     return DescribeConfigsResponse(
         results=[_describe(one, request, call) for one in request.resources]
     )

@@ -6,6 +6,7 @@ v0 knew only client metrics, under the API's old name ListClientMetricsResources
 from collections.abc import Iterable
 
 from headrace.broker.api.registry import Call, api
+from headrace.controller.configs import CONFIG_RESOURCES
 from headrace.errors import UnsupportedVersion
 from headrace.metadata.image import MetadataImage, ResourceType
 from headrace.protocol.api_keys import ApiKey
@@ -37,7 +38,9 @@ def _asked(request: ListConfigResourcesRequest, version: int) -> Iterable[Resour
     try:
         return dict.fromkeys(ResourceType(kind) for kind in request.resource_types)
     except ValueError:
-        raise UnsupportedVersion("a resource type that this broker does not list") from None
+        raise UnsupportedVersion(
+            f"a resource type that has no configs; {CONFIG_RESOURCES}"
+        ) from None
 
 
 def _names(kind: ResourceType, image: MetadataImage) -> Iterable[str]:

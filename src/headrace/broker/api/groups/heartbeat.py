@@ -17,7 +17,7 @@ _answers: dict[tuple[int, int], bytes] = {}
 @api(ApiKey.HEARTBEAT, versions=range(5))
 def heartbeat(request: HeartbeatRequest, call: Call) -> HeartbeatResponse | bytes:
     if not request.group_id:
-        raise InvalidGroupId("the group id is empty")
+        raise InvalidGroupId("the group id is empty; set group.id")
     try:
         code = _beat(request, call)
     except CoordinatorLoadInProgress:

@@ -29,7 +29,7 @@ def join_group(
 ) -> JoinGroupResponse | Coroutine[Any, Any, JoinGroupResponse]:
     broker = call.broker
     if not request.group_id:
-        raise InvalidGroupId("the group id is empty")
+        raise InvalidGroupId("the group id is empty; set group.id")
     _check_session_timeout(request.session_timeout_ms, broker.settings)
     shard = broker.groups.shard_for(request.group_id)
     ticket = broker.loop.create_future()

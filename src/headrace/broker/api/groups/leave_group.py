@@ -35,7 +35,7 @@ def leave_group(
     request: LeaveGroupRequest, call: Call
 ) -> LeaveGroupResponse | Coroutine[Any, Any, LeaveGroupResponse]:
     if not request.group_id:
-        raise InvalidGroupId("the group id is empty")
+        raise InvalidGroupId("the group id is empty; set group.id")
     broker, version = call.broker, call.version
     shard = broker.groups.shard_for(request.group_id)
     effects = leave(

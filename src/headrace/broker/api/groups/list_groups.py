@@ -17,7 +17,7 @@ from headrace.protocol.schemas.list_groups import (
 def list_groups(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
     groups = call.broker.groups
     if groups.is_loading:
-        raise CoordinatorLoadInProgress("the groups are being loaded")
+        raise CoordinatorLoadInProgress("the groups are still being loaded; ask again soon")
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     return ListGroupsResponse(

@@ -18,7 +18,7 @@ from headrace.protocol.schemas.offset_delete import (
 @api(ApiKey.OFFSET_DELETE, versions=range(1))
 async def offset_delete(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
     if not request.group_id:
-        raise InvalidGroupId("the group id is empty")
+        raise InvalidGroupId("the group id is empty; set group.id")
     shard = call.broker.groups.shard_for(request.group_id)
     known = [
         (topic.name, one.partition_index)

@@ -61,10 +61,12 @@ def _delete(topic: str, index: int, offset: int, call: Call) -> DeleteRecordsPar
     try:
         partition = call.broker.partitions.find(topic, index)
         if topic in INTERNAL_TOPICS:
-            raise InvalidTopicException(f"{topic} belongs to the broker")
+            raise InvalidTopicException(f"{topic} is internal; records of it cannot be deleted")
         log = partition.online_log()
         if "delete" not in log.config.cleanup_policy:
-            raise PolicyViolation(f"cleanup.policy of {topic} does not contain delete")
+            raise PolicyViolation(
+                f"cleanup.policy of {topic} does not contain delete; add it first"
+            )
         if offset == _HIGH_WATERMARK:
             offset = log.high_watermark
         if offset < 0:

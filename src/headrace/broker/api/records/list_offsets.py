@@ -63,7 +63,10 @@ def _refuse(request: ListOffsetsRequest, error: KafkaError, version: int) -> Lis
 @api(ApiKey.LIST_OFFSETS, versions=range(1, 12), refuse=_refuse)
 def list_offsets(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
-        raise InvalidRequest(f"there is no isolation level {request.isolation_level}")
+        raise InvalidRequest(
+            f"there is no isolation level {request.isolation_level}; there are "
+            "0 (read_uncommitted) and 1 (read_committed)"
+        )
     asked = Counter(
         (topic.name, one.partition_index) for topic in request.topics for one in topic.partitions
     )

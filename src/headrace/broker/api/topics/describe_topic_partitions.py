@@ -78,7 +78,9 @@ def _names(request: DescribeTopicPartitionsRequest, image: MetadataImage) -> lis
     if cursor is not None and request.topics and cursor.topic_name not in names:
         raise InvalidRequest(f"the cursor is at topic {first}, which the request does not ask for")
     if cursor is not None and cursor.partition_index < 0:
-        raise InvalidRequest(f"the cursor is at partition {cursor.partition_index}")
+        raise InvalidRequest(
+            f"the cursor is at partition {cursor.partition_index}; it must be 0 or more"
+        )
     return names
 
 

@@ -20,7 +20,9 @@ from headrace.transactions.transaction import Transaction
 def list_transactions(request: ListTransactionsRequest, call: Call) -> ListTransactionsResponse:
     transactions = call.broker.transactions
     if transactions.coordinator.is_loading:
-        raise CoordinatorLoadInProgress("some transactional ids are still being loaded")
+        raise CoordinatorLoadInProgress(
+            "some transactional ids are still being loaded; ask again soon"
+        )
     now_ms = call.broker.clock.now_ms()
     text = request.transactional_id_pattern
     pattern = RegularExpression(text) if text else None

@@ -73,7 +73,7 @@ async def _serve(request: TxnOffsetCommitRequest, call: Call) -> TxnOffsetCommit
 async def _commit(request: TxnOffsetCommitRequest, call: Call, commits: list[Commit]) -> list[int]:
     broker = call.broker
     if not request.group_id:
-        raise InvalidGroupId("the group id is empty")
+        raise InvalidGroupId("the group id is empty; set group.id")
     shard = broker.groups.shard_for(request.group_id)
     await _check_transaction(request, call, shard.partition)
     _check_member(request, call, shard.state, commits)
