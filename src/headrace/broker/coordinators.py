@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from headrace.broker.internal_topics import create_internal
+from headrace.broker.topics.internal_topics import create_internal
 from headrace.coordination.batches import encode_batch, records_in
 from headrace.coordination.effects import Effects, RecordFacts, ShardState, Ticket, TimerKey
 from headrace.coordination.partitioning import partition_for

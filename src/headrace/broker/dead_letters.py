@@ -15,7 +15,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace.broker.config_layers import rules_of
+from headrace.broker.configs.config_layers import rules_of
 from headrace.controller.topics import create_topics
 from headrace.errors import HeadraceError, KafkaError, NotLeaderOrFollower, TopicAlreadyExists
 from headrace.metadata.image import ResourceType

@@ -22,9 +22,9 @@ from headrace.storage.room import NoRoom
 from headrace.storage.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from headrace.broker.configs.topic_configs import TopicConfigs
     from headrace.broker.delayed import WakeUps
     from headrace.broker.partitions import Partition, Partitions
-    from headrace.broker.topic_configs import TopicConfigs
     from headrace.metadata.delta import ImageDelta
     from headrace.metadata.image import MetadataImage, TopicImage
     from headrace.runtime.metrics import Metrics

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from headrace.broker.configs.topic_configs import TopicConfigs
 from headrace.broker.connection import FrameBuffers
 from headrace.broker.coordinators import Coordinator, Timers
 from headrace.broker.delayed import WakeUps
@@ -16,9 +17,8 @@ from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.fitting import Fitting
 from headrace.broker.flushing import Flusher
 from headrace.broker.hosting import Assignments, Hosting
-from headrace.broker.internal_topics import CONSUMER_OFFSETS
 from headrace.broker.maintenance import Maintenance
-from headrace.broker.metadata_answers import MetadataAnswers
+from headrace.broker.metrics.telemetry import Telemetry
 from headrace.broker.partitions import Partitions
 from headrace.broker.produce_rounds import ProduceRound
 from headrace.broker.produce_shapes import ProduceShapes
@@ -28,9 +28,9 @@ from headrace.broker.server import CannotListen, Server, ServerLimits, failure_t
 from headrace.broker.share_coordinator import ShareCoordinator
 from headrace.broker.share_partitions import SharePartitions
 from headrace.broker.share_state import ShareStates
-from headrace.broker.telemetry import Telemetry
-from headrace.broker.topic_configs import TopicConfigs
-from headrace.broker.topic_creation import TopicCreation
+from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS
+from headrace.broker.topics.metadata_answers import MetadataAnswers
+from headrace.broker.topics.topic_creation import TopicCreation
 from headrace.broker.transactions import TransactionCoordinator
 from headrace.controller.controller import Controller
 from headrace.controller.decision import ClusterDefaults, Decide
@@ -53,7 +53,7 @@ from headrace.settings.broker import BrokerSettings
 from headrace.storage.directories import LogDirectories
 
 if TYPE_CHECKING:
-    from headrace.broker.observability import Observability
+    from headrace.broker.metrics.observability import Observability
     from headrace.groups.shard import GroupShard
     from headrace.metadata.delta import ImageDelta
     from headrace.storage.directory import LogDirectory
@@ -290,8 +290,8 @@ class Broker:
         settings = self.settings
         if settings.headrace_metrics_port < 0:
             return
-        from headrace.broker.observability import Observability
-        from headrace.broker.vital_signs import VitalSigns
+        from headrace.broker.metrics.observability import Observability
+        from headrace.broker.metrics.vital_signs import VitalSigns
 
         signs = VitalSigns(self)
         self._observability = Observability(

@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Sequence, Set
 from typing import TYPE_CHECKING
 
 from headrace.broker.coordinators import Coordinator, Shard
-from headrace.broker.internal_topics import SHARE_GROUP_STATE
+from headrace.broker.topics.internal_topics import SHARE_GROUP_STATE
 from headrace.coordination.effects import Effects
 from headrace.errors import KafkaError
 from headrace.protocol.uuids import Uuid

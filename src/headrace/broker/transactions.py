@@ -15,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.broker.coordinators import Coordinator, Shard
-from headrace.broker.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from headrace.errors import (
     ConcurrentTransactions,
     InvalidProducerEpoch,

@@ -1,7 +1,7 @@
 """Counters that the hot path can afford: plain integers, added up and named only on a scrape.
 
 Nothing here knows Kafka's metric names or the text format. Whoever counts does
-`metrics.bytes_in += n`; a scrape reads the integers (`broker/exported_metrics.py`).
+`metrics.bytes_in += n`; a scrape reads the integers (`broker/metrics/exported_metrics.py`).
 
 Durations go into buckets that grow by the square root of two. The bucket of a duration is the bit
 length of its square, one multiplication and no search, and a quantile read back from it is

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from headrace.broker.configs.topic_configs import TopicConfigs
 from headrace.broker.delayed import Delayed
 from headrace.broker.hosting import Assignments, Hosting
 from headrace.broker.partitions import Partitions
 from headrace.broker.produce_shapes import ProduceShape, ProduceShapes
-from headrace.broker.topic_configs import TopicConfigs
 from headrace.errors import KafkaStorageError
 from headrace.metadata.delta import ImageDelta
 from headrace.metadata.image import UNASSIGNED_DIRECTORY, ResourceType

@@ -13,12 +13,12 @@ from typing import Any, TypeVar, cast
 from headrace.broker.api.registry import APIS, Call
 from headrace.broker.coordinators import Coordinator, Timers
 from headrace.broker.delayed import WakeUps
-from headrace.broker.internal_topics import CONSUMER_OFFSETS
-from headrace.broker.metadata_answers import MetadataAnswers
+from headrace.broker.metrics.telemetry import Telemetry
 from headrace.broker.partitions import Partitions
 from headrace.broker.producer_ids import ProducerIds
-from headrace.broker.telemetry import Telemetry
-from headrace.broker.topic_creation import TopicCreation
+from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS
+from headrace.broker.topics.metadata_answers import MetadataAnswers
+from headrace.broker.topics.topic_creation import TopicCreation
 from headrace.controller.decision import ClusterDefaults, Decide
 from headrace.groups.shard import GroupShard
 from headrace.metadata.delta import ImageDelta

@@ -5,7 +5,7 @@ v1 lets the client say which kind of node it means to ask; v2 can list fenced br
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.authorized_operations import NOT_ASKED, ON_CLUSTER
-from headrace.broker.topology import controller_for_clients, live_brokers
+from headrace.broker.topics.topology import controller_for_clients, live_brokers
 from headrace.errors import MismatchedEndpointType, UnsupportedEndpointType
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.describe_cluster import (

@@ -5,8 +5,8 @@ do not know of each other undo each other's work. IncrementalAlterConfigs is the
 """
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.config_changes import sort_out
-from headrace.broker.config_layers import rules_of
+from headrace.broker.configs.config_changes import sort_out
+from headrace.broker.configs.config_layers import rules_of
 from headrace.controller import configs
 from headrace.errors import InvalidRequest, KafkaError
 from headrace.protocol.api_keys import ApiKey

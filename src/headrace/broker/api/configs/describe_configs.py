@@ -5,11 +5,11 @@ v1 tells the source and its synonyms, v3 type and documentation. A sensitive val
 
 from collections.abc import Iterable
 
-from headrace.broker import loggers
 from headrace.broker.api.registry import Call, api
-from headrace.broker.config_changes import check_is_this_node
-from headrace.broker.config_layers import layers_of
-from headrace.broker.topology import why_missing
+from headrace.broker.configs import loggers
+from headrace.broker.configs.config_changes import check_is_this_node
+from headrace.broker.configs.config_layers import layers_of
+from headrace.broker.topics.topology import why_missing
 from headrace.controller.configs import CONFIG_RESOURCES
 from headrace.errors import InvalidRequest, KafkaError
 from headrace.metadata.image import ResourceType

@@ -4,10 +4,10 @@ Also the way to change the levels of the broker's loggers (KIP-412), which are a
 not stored.
 """
 
-from headrace.broker import loggers
 from headrace.broker.api.registry import Call, api
-from headrace.broker.config_changes import sort_out
-from headrace.broker.config_layers import rules_of
+from headrace.broker.configs import loggers
+from headrace.broker.configs.config_changes import sort_out
+from headrace.broker.configs.config_layers import rules_of
 from headrace.controller import configs
 from headrace.controller.configs import Operation
 from headrace.errors import InvalidRequest, KafkaError

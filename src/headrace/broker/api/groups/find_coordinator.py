@@ -9,12 +9,12 @@ from typing import Any
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.coordinators import Coordinator as Coordinates
-from headrace.broker.internal_topics import (
+from headrace.broker.topics.internal_topics import (
     CONSUMER_OFFSETS,
     SHARE_GROUP_STATE,
     TRANSACTION_STATE,
 )
-from headrace.broker.topology import NO_NODE, endpoint_of
+from headrace.broker.topics.topology import NO_NODE, endpoint_of
 from headrace.errors import (
     CoordinatorNotAvailable,
     InvalidRequest,

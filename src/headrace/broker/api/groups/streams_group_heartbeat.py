@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.config_layers import rules_of
+from headrace.broker.configs.config_layers import rules_of
 from headrace.controller.topics import create_topics
 from headrace.errors import KafkaError, TopicAlreadyExists
 from headrace.groups.consumer_context import Client

@@ -5,7 +5,7 @@ the answer is complete at once and the timeout never counts.
 """
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.topology import INTERNAL_TOPICS
+from headrace.broker.topics.topology import INTERNAL_TOPICS
 from headrace.errors import (
     InvalidTopicException,
     KafkaError,

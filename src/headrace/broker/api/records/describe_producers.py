@@ -1,7 +1,7 @@
 """DescribeProducers v0: the idempotent producers that a partition remembers (KIP-664)."""
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.topology import why_missing
+from headrace.broker.topics.topology import why_missing
 from headrace.errors import KafkaError
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.describe_producers import (

@@ -1,7 +1,7 @@
 """GetTelemetrySubscriptions v0: which of its own metrics a client is to push, and how often."""
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.telemetry import ACCEPTED_CODECS, attributes_of, instance_id_for
+from headrace.broker.metrics.telemetry import ACCEPTED_CODECS, attributes_of, instance_id_for
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,

@@ -1,7 +1,7 @@
 """PushTelemetry v0: a client pushes its metrics, as OTLP, perhaps compressed."""
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.telemetry import SERIES_PER_CLIENT_MAX, PushedMetrics, attributes_of
+from headrace.broker.metrics.telemetry import SERIES_PER_CLIENT_MAX, PushedMetrics, attributes_of
 from headrace.errors import HeadraceError, InvalidRecord
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.otlp import Series, series_in

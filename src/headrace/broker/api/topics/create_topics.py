@@ -4,7 +4,7 @@ v5 tells the configs that the new topic has (KIP-525), v7 its id.
 """
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.config_layers import layers_of, rules_of
+from headrace.broker.configs.config_layers import layers_of, rules_of
 from headrace.broker.deadlines import check_deadline
 from headrace.controller import topics
 from headrace.controller.topics import TopicResult

@@ -6,7 +6,7 @@ next one starts; sent back, it must name a topic that the request still asks for
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.authorized_operations import ON_TOPIC
-from headrace.broker.topology import (
+from headrace.broker.topics.topology import (
     INTERNAL_TOPICS,
     NO_NODE,
     leader_of,

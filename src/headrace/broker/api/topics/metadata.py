@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
-from headrace.broker.topology import (
+from headrace.broker.topics.topology import (
     INTERNAL_TOPICS,
     NO_NODE,
     controller_for_clients,

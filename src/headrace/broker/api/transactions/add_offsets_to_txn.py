@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.api.transactions.fencing import for_age
-from headrace.broker.internal_topics import CONSUMER_OFFSETS
+from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS
 from headrace.coordination.partitioning import partition_for
 from headrace.errors import KafkaError
 from headrace.protocol.api_keys import ApiKey

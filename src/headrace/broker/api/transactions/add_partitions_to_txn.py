@@ -9,7 +9,7 @@ from typing import Any
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.api.transactions.fencing import for_age
-from headrace.broker.topology import INTERNAL_TOPICS
+from headrace.broker.topics.topology import INTERNAL_TOPICS
 from headrace.errors import (
     KafkaError,
     OperationNotAttempted,

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.internal_topics import CONSUMER_OFFSETS
+from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS
 from headrace.broker.transactions import Verification
 from headrace.coordination.effects import Producer
 from headrace.errors import (

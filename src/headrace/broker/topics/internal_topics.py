@@ -3,7 +3,7 @@
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from headrace.broker.config_layers import rules_of
+from headrace.broker.configs.config_layers import rules_of
 from headrace.controller.topics import create_topics
 from headrace.errors import CoordinatorNotAvailable, KafkaError, TopicAlreadyExists
 from headrace.protocol.schemas.create_topics import CreatableTopic, CreatableTopicConfig

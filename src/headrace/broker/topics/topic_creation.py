@@ -8,9 +8,9 @@ import logging
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from headrace.broker.config_layers import rules_of
-from headrace.broker.internal_topics import create_internal
-from headrace.broker.topology import INTERNAL_TOPICS
+from headrace.broker.configs.config_layers import rules_of
+from headrace.broker.topics.internal_topics import create_internal
+from headrace.broker.topics.topology import INTERNAL_TOPICS
 from headrace.controller.topics import create_topics
 from headrace.errors import KafkaError, TopicAlreadyExists
 from headrace.protocol.schemas.create_topics import CreatableTopic

@@ -2,7 +2,7 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.broker.exported_metrics import (
+from headrace.broker.metrics.exported_metrics import (
     NodeFigures,
     PartitionFigures,
     exported_families,

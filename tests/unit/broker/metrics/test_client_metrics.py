@@ -1,7 +1,7 @@
 """What clients pushed, as lines of the metrics page."""
 
-from headrace.broker.client_metrics import telemetry_families
-from headrace.broker.telemetry import PushedMetrics, Telemetry, attributes_of
+from headrace.broker.metrics.client_metrics import telemetry_families
+from headrace.broker.metrics.telemetry import PushedMetrics, Telemetry, attributes_of
 from headrace.protocol.otlp import Series, SeriesKind
 from headrace.protocol.uuids import random_uuid
 from headrace.runtime.exposition import render

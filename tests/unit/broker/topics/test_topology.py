@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.broker.topology import (
+from headrace.broker.topics.topology import (
     NO_NODE,
     controller_for_clients,
     leader_of,

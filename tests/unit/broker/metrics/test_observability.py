@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 
 import pytest
 
-from headrace.broker import observability
-from headrace.broker.observability import Health, Observability
+from headrace.broker.metrics import observability
+from headrace.broker.metrics.observability import Health, Observability
 from headrace.runtime.exposition import Family, Sample, gauge
 
 

@@ -8,7 +8,7 @@ labels come from clients: they are made fit for the page, and what is too long i
 import re
 from collections.abc import Iterable, Iterator
 
-from headrace.broker.telemetry import ClientAttributes, PushedMetrics, Telemetry
+from headrace.broker.metrics.telemetry import ClientAttributes, PushedMetrics, Telemetry
 from headrace.protocol.otlp import Series, SeriesKind
 from headrace.runtime.exposition import Family, Sample, counter, gauge, labels
 

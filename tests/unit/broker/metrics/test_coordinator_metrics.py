@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from headrace.broker.coordinator_metrics import (
+from headrace.broker.metrics.coordinator_metrics import (
     CoordinatorFigures,
     coordinator_families,
     count_groups,

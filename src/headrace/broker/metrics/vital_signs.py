@@ -4,20 +4,20 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace.broker.client_metrics import telemetry_families
-from headrace.broker.coordinator_metrics import (
+from headrace.broker.metrics.client_metrics import telemetry_families
+from headrace.broker.metrics.coordinator_metrics import (
     CoordinatorFigures,
     coordinator_families,
     count_groups,
     count_transactions,
 )
-from headrace.broker.exported_metrics import (
+from headrace.broker.metrics.exported_metrics import (
     BROKER_RUNNING,
     NodeFigures,
     PartitionFigures,
     exported_families,
 )
-from headrace.broker.observability import Health
+from headrace.broker.metrics.observability import Health
 from headrace.runtime.process import process_families
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from headrace.broker.telemetry import (
+from headrace.broker.metrics.telemetry import (
     ClientAttributes,
     Configs,
     PushedMetrics,
