@@ -118,6 +118,20 @@ def test_a_member_that_dies_is_replaced(node: Node) -> None:
     assert joined.error_code.value == 0
 
 
+def test_groups_that_join_one_after_another_all_get_their_share(
+    start_node: Callable[..., Node],
+) -> None:
+    """CON-3: each waits for more members, and none is forgotten for another's sake."""
+    node = start_node(group_initial_rebalance_delay_ms="1000")
+    topic = create_topic(node)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(consumer(node, **EARLIEST)) for _ in range(3)]
+        for client in clients:
+            client.subscribe([topic])
+            client.poll(0.3)
+        polled_until(clients, lambda: [len(one.assignment()) for one in clients] == [1, 1, 1])
+
+
 def test_a_static_member_keeps_its_partitions(node: Node) -> None:
     """CON-4: no rebalance when it is back within its session timeout."""
     topic, group = create_topic(node, partitions=4), unique_name("group")

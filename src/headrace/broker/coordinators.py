@@ -50,6 +50,7 @@ R = TypeVar("R")
 
 _LOAD_SLICE_BYTES = 128 * 1024
 _KEYS_KNOWN_MAX = 50_000
+_RING_AGAIN_MS = 1_000
 
 
 class Timers:
@@ -65,14 +66,16 @@ class Timers:
     def set(self, shard: "Shard[Any]", key: TimerKey, delay_ms: int) -> None:
         at_ms = self._now_ms() + delay_ms
         self._queue.set((shard, key), at_ms)
-        if self._armed is None or at_ms < self._armed_ms:
-            self._arm(at_ms)
+        self._arm(at_ms)
 
     def cancel(self, shard: "Shard[Any]", key: TimerKey) -> None:
         self._queue.cancel((shard, key))
 
     def _arm(self, at_ms: int) -> None:
+        """Look at the heap then, at the latest."""
         if self._armed is not None:
+            if self._armed_ms <= at_ms:
+                return
             self._armed.cancel()
         self._armed_ms = at_ms
         delay_s = max(at_ms - self._now_ms(), 0) / 1000
@@ -82,8 +85,8 @@ class Timers:
         self._armed = None
         for shard, key in self._queue.pop_due(self._now_ms()):
             shard.ring(key)
-        if self._armed is None and (next_ms := self._queue.next_ms) is not None:
-            self._arm(next_ms)
+        if (next_ms := self._queue.next_ms) is not None:
+            self._arm(next_ms)  # What ringing has set may be later than what was there.
 
 
 class _Parked(NamedTuple):
@@ -129,7 +132,7 @@ class Shard(Generic[S]):
             give(done, effects.reply)
 
     def ring(self, key: TimerKey) -> None:
-        """A timer has run out."""
+        """A timer has run out; what it leads to is tried again while the log refuses it."""
         self._timer_keys.discard(key)
         if not self.is_live:
             return
@@ -137,6 +140,8 @@ class Shard(Generic[S]):
             self.carry_out(self.state.on_timer(key, self._broker.clock.now_ms()))
         except KafkaError as error:
             log.warning("%s of %s: %s", key[0], self.name, error)
+            if key not in self._timer_keys:
+                self._set_timers({key: _RING_AGAIN_MS})
         except Exception:
             log.exception("%s of %s failed", key[0], self.name)
 
@@ -215,6 +220,7 @@ class Coordinator(Generic[S]):
         self._records_loaded = 0
         self._shard_of: dict[str, Shard[S]] = {}
         self._creating: asyncio.Future[None] | None = None
+        self._is_stopped = False
 
     # --- finding ------------------------------------------------------------------------------
 
@@ -281,13 +287,16 @@ class Coordinator(Generic[S]):
                 log.warning("%s: %s", shard.name, error)
 
     def stop(self) -> None:
-        """Give up all shards; whoever waits is sent elsewhere."""
+        """Give up all shards for good; whoever waits is sent elsewhere."""
+        self._is_stopped = True
         self._forget()
 
     # --- following the metadata -----------------------------------------------------------------
 
     def follow(self, image: "MetadataImage") -> None:
         """Take up the partitions that this node leads by now, give up the others."""
+        if self._is_stopped:
+            return
         topic = image.topics.get(self.topic)
         if topic is None or topic.id != self._topic_id:
             self._forget()

@@ -2,11 +2,12 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 import pytest
 
-from headrace.coordination.effects import Effects
+from headrace.coordination.effects import Effects, TimerKey
 from headrace.errors import (
     CoordinatorLoadInProgress,
     NotCoordinator,
@@ -162,3 +163,52 @@ async def test_replies_leave_in_order_as_the_high_watermark_moves(
         await asyncio.sleep(0)
         seen.append([task.done() for task in waiting])
     assert seen == [[False, False], [True, False], [True, False], [True, True]]
+
+
+async def test_a_timer_is_not_forgotten_when_one_that_rings_sets_another(
+    broker: UnitBroker,
+) -> None:
+    """CON-4: groups that join one after the other all get their rebalance."""
+    rung: list[str] = []
+
+    class Ringing:
+        def ring(self, key: TimerKey) -> None:
+            rung.append(key[0])
+            if key[0] == "first":
+                broker.timers.set(cast(Any, self), ("a session",), 45_000)
+
+    shard = cast(Any, Ringing())
+    broker.timers.set(shard, ("first",), 0)
+    broker.timers.set(shard, ("second",), 10)
+    while rung != ["first"]:
+        await asyncio.sleep(0.001)
+    broker.clock.time_ms += 10
+    async with asyncio.timeout(10):
+        while rung != ["first", "second"]:
+            await asyncio.sleep(0.001)
+
+
+async def test_what_a_timer_leads_to_is_tried_again_when_the_log_refuses_it(
+    broker: UnitBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CON-5: a member that died while the disk was full must not stay for ever."""
+    shard = broker.groups.shard_for("g")
+    monkeypatch.setattr(shard.state, "on_timer", lambda key, now_ms: commits(1))
+    log = broker.log(TOPIC, 0)
+    log.failure = "the disk is gone"
+    shard.ring(("classic.session", "g", "m"))
+    assert not shard.state.offsets.by_group
+    log.failure = None
+    broker.clock.time_ms += 60_000
+    async with asyncio.timeout(10):
+        while not shard.state.offsets.by_group:
+            await asyncio.sleep(0.001)
+
+
+async def test_after_the_stop_nothing_is_taken_up_again(broker: UnitBroker) -> None:
+    """The last news of the metadata comes when the logs are about to be closed."""
+    image = broker.image
+    broker.groups.stop()
+    broker.groups.follow(image)
+    assert not broker.groups.shards
+    assert not broker.groups.is_loading
