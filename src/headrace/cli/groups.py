@@ -17,7 +17,7 @@ from headrace.cli.options import (
     json_option,
     moment,
 )
-from headrace.cli.output import print_json, print_line, print_table, report
+from headrace.cli.output import counted, print_json, print_line, print_table, report
 from headrace.client.admin import Admin
 from headrace.client.group_descriptions import GroupDescription, PartitionLag
 from headrace.client.groups import Offsets
@@ -143,8 +143,9 @@ def _print_group(described: DescribedGroup, *, members: bool) -> None:
     seconds = max((row.lag_seconds or 0.0 for row in rows), default=0.0)
     assignor = f", {group.assignor}" if group.assignor else ""
     print_line(
-        f"{group.group}: {group.state} ({group.type}{assignor}), {len(group.members)} members, "
-        f"{records} records and {seconds:.1f} s behind, coordinator {group.coordinator}"
+        f"{group.group}: {group.state} ({group.type}{assignor}),"
+        f" {counted(len(group.members), 'member')},"
+        f" {counted(records, 'record')} and {seconds:.1f} s behind, coordinator {group.coordinator}"
     )
     if members:
         print_table(
@@ -239,7 +240,7 @@ def reset(
         if dry_run:
             _print_moves(moves, as_json=as_json)
             return 0
-        confirm(f"Change {len(moves)} offsets of {group}?", yes=yes)
+        confirm(f"Change {counted(len(moves), 'offset')} of {group}?", yes=yes)
         outcomes = client.groups.reset(
             group, {(one.topic, one.partition): one.after for one in moves}
         )

@@ -127,6 +127,11 @@ def plain_text(value: Cell) -> str:
     return str(value)
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 task`, `1,200 tasks`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def size_text(size_bytes: int) -> str:
     """A size for people: 1.5 MiB."""
     size = float(size_bytes)

@@ -21,7 +21,7 @@ from headrace.cli.options import (
     name_value,
     property_option,
 )
-from headrace.cli.output import print_json, warn
+from headrace.cli.output import counted, print_json, warn
 from headrace.cli.partition_choice import check_partitions
 from headrace.cli.progress import OutageNotice, ProgressLine, rate_text
 from headrace.cli.record_text import unescape
@@ -158,9 +158,14 @@ def command(
 
 
 def produce(
-    bootstrap: str, topic: str, settings: dict[str, str], shape: Shape, flush_timeout_s: float
+    bootstrap: str,
+    topic: str,
+    settings: dict[str, str],
+    shape: Shape,
+    flush_timeout_s: float,
+    lines: list[bytes] | None = None,
 ) -> Produced:
-    """Send all of standard input; the result counts what was and what was not delivered."""
+    """Send these lines, or all of standard input; the result counts what was delivered or not."""
     check_reachable(bootstrap, settings)
     watch = Watch()
     producer = RecordProducer(bootstrap, topic, settings, lambda: watch.look(producer))
@@ -173,7 +178,10 @@ def produce(
     undelivered = 0
     try:
         try:
-            _send_input(producer, shape, watch)
+            if lines is None:
+                _send_input(producer, shape, watch)
+            else:
+                send_lines(producer, shape, lines)
         except HeadraceError as error:
             stopped_at_line = producer.sent + 1
             errors[f"stopped at line {stopped_at_line}: {error}"] = 1
@@ -213,7 +221,9 @@ class Watch:
     def look(self, producer: RecordProducer) -> None:
         """Called often, while sending and while waiting."""
         self._outage.look(
-            producer.outage, f"{producer.waiting:,} records wait for it", self._progress.clear
+            producer.outage,
+            f"{counted(producer.waiting, 'record')} waiting for it",
+            self._progress.clear,
         )
         if self._progress.is_due():
             text = rate_text(producer.delivered, self.seconds)
@@ -251,7 +261,9 @@ def _report(produced: Produced, *, as_json: bool) -> int:
         warn(f"{count:,} not delivered: {message}")
     if produced.failed or produced.is_interrupted:
         word = "interrupted: " if produced.is_interrupted else ""
-        warn(f"{word}{produced.records:,} records went through, {produced.failed:,} did not")
+        warn(
+            f"{word}{counted(produced.records, 'record')} went through, {produced.failed:,} did not"
+        )
     if produced.is_interrupted:
         return INTERRUPTED
     return 1 if produced.failed else 0

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-from headrace.cli.output import warn
+from headrace.cli.output import counted, warn
 
 WIDTH_MIN = 20
 
@@ -75,4 +75,4 @@ class OutageNotice:
 
 def rate_text(count: int, seconds: float) -> str:
     """How much was done, and how fast: `1,200,000 records, 410,000/s`."""
-    return f"{count:,} records, {count / max(seconds, 1e-9):,.0f}/s"
+    return f"{counted(count, 'record')}, {count / max(seconds, 1e-9):,.0f}/s"

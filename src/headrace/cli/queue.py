@@ -8,57 +8,42 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
-import msgspec
 
 from headrace.cli.line_shapes import Shape
 from headrace.cli.options import (
     admin,
-    bootstrap_option,
     client_properties,
     cluster_options,
-    command_config_option,
     json_option,
 )
-from headrace.cli.output import print_json, print_line, print_table, warn
-from headrace.cli.produce import produce
+from headrace.cli.output import counted, print_json, print_line, warn
+from headrace.cli.produce import INTERRUPTED, produce
+from headrace.cli.progress import OutageNotice
+from headrace.cli.queue_stats import print_stats, queue_stats
+from headrace.cli.queue_trials import Fate, Tally, cannot_run, fate_of, is_last, pause_s, told
 from headrace.cli.record_text import formatter, record_json
+from headrace.client.addresses import BrokerUnreachable
 from headrace.client.admin import Admin
-from headrace.client.bulk import RecordProducer
 from headrace.client.descriptions import ConfigChange
-from headrace.client.partitions import EARLIEST, LATEST
 from headrace.client.work_queue import Task, Verdict, Worker
 from headrace.errors import GroupIdNotFound, HeadraceError, KafkaError
 
-DEFAULT_GROUP = "queue"
-FLUSH_S = 60.0
 AT_ONCE = 100
-EX_DATAERR = 65  # As in sysexits.h: the input is wrong, and will be next time.
 _RESET = "share.auto.offset.reset"
-_LETTERS = "errors.deadletterqueue.topic.name"
-
-
-class QueueStats(msgspec.Struct, frozen=True, kw_only=True):
-    """How a queue stands; None where the cluster does not tell."""
-
-    topic: str
-    group: str
-    state: str
-    workers: int
-    open: int
-    """Tasks that are not done with: ready, or with a worker just now."""
-    settled_ahead: int
-    """Tasks that are done with, behind one that is not."""
-    oldest_seconds: float
-    dead_letter_topic: str
-    dead_letters: int | None
+_LIMIT = "share.delivery.count.limit"
+_RECONNECT_S = 0.5
+_VERDICTS = {
+    Fate.DONE: Verdict.ACCEPT,
+    Fate.REJECTED: Verdict.REJECT,
+    Fate.GIVEN_BACK: Verdict.RELEASE,
+    Fate.GIVEN_UP: Verdict.RELEASE,
+}
 
 
 group_option = click.option(
     "--group",
     "-g",
-    default=DEFAULT_GROUP,
-    show_default=True,
-    help="The share group whose workers share the tasks.",
+    help="The share group whose workers share the tasks; else the one of the topic's name.",
 )
 
 
@@ -73,44 +58,56 @@ def command() -> None:
 @command.command("put")
 @click.argument("topic")
 @click.argument("tasks", nargs=-1)
-@bootstrap_option
-@command_config_option
-def put(topic: str, tasks: tuple[str, ...], bootstrap: str, command_config: str | None) -> int:
+@cluster_options
+@json_option
+def put(
+    topic: str,
+    tasks: tuple[str, ...],
+    bootstrap: str,
+    command_config: str | None,
+    timeout: float,
+    properties: tuple[tuple[str, str], ...],
+    as_json: bool,
+) -> int:
     """Put TASKS into the queue, or a task per line of standard input.
 
     \b
     headrace queue put mails 'to ada' 'to bob'
     cat tasks.txt | headrace queue put mails
     """
-    settings: dict[str, str] = {"acks": "all", **client_properties(command_config)}
-    if not tasks:
-        produced = produce(bootstrap, topic, settings, Shape(), FLUSH_S)
-        for message, count in produced.errors.items():
-            warn(f"{count:,} not delivered: {message}")
-        print_line(f"{produced.records:,} tasks put into {topic}")
-        return 1 if produced.failed else 0
-    producer = RecordProducer(bootstrap, topic, settings)
-    producer.require_topic()
-    producer.send_values([task.encode() for task in tasks])
-    late = producer.flush(FLUSH_S)
-    for message, count in producer.failures.items():
+    settings: dict[str, str] = {"acks": "all", **client_properties(command_config, properties)}
+    lines = None if not tasks else [task.encode() for task in tasks]
+    produced = produce(bootstrap, topic, settings, Shape(), timeout, lines)
+    for message, count in produced.errors.items():
         warn(f"{count:,} not delivered: {message}")
-    print_line(f"{len(tasks) - late - producer.failed:,} tasks put into {topic}")
-    return 1 if late or producer.failed else 0
+    if as_json:
+        print_json(produced)
+    else:
+        print_line(f"{counted(produced.records, 'task')} put into {topic}")
+    if produced.is_interrupted:
+        return INTERRUPTED
+    return 1 if produced.failed else 0
 
 
 @command.command("take")
 @click.argument("topic")
 @click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many tasks.")
 @group_option
-@click.option("--release", "fate", flag_value="release", help="Give tasks back: only look at them.")
+@click.option(
+    "--release",
+    "fate",
+    flag_value="release",
+    help="Give tasks back after a look at them. Every look counts as a delivery, and the last that"
+    " the group allows (share.delivery.count.limit) gives a task up.",
+)
 @click.option("--reject", "fate", flag_value="reject", help="Give tasks up.")
 @click.option(
     "--exec",
     "program",
     metavar="COMMAND",
     help="Run this for each task, which is its standard input. Exit code 0 accepts the task, 65"
-    " rejects it, any other gives it back to be tried again.",
+    " rejects it, any other gives it back to be tried again, after a pause. 126 and 127, by which"
+    " a shell says that it cannot run COMMAND, give it back and end the work.",
 )
 @click.option(
     "--wait",
@@ -127,7 +124,7 @@ def put(topic: str, tasks: tuple[str, ...], bootstrap: str, command_config: str 
 def take(
     topic: str,
     count: int | None,
-    group: str,
+    group: str | None,
     fate: str | None,
     program: str | None,
     wait_s: float,
@@ -137,7 +134,9 @@ def take(
 ) -> int:
     """Take tasks, write them to standard output, and accept them.
 
-    A group that takes for the first time begins with the oldest task.
+    A group that takes for the first time begins with the oldest task. Ends with 1 when a task
+    failed, was rejected by --exec or given up. Such tasks can be taken again, with all others that
+    the topic still holds, after: headrace groups reset GROUP --topic TOPIC --to-earliest
 
     \b
     headrace queue take mails -n 1
@@ -149,72 +148,134 @@ def take(
     if template is not None and as_json:
         raise click.UsageError("--format and --json exclude each other")
     show = _shown(program, template, as_json=as_json)
+    name = group or topic
     with admin(**cluster) as client:
         client.cluster.topic(topic)
-        begin_with_the_oldest(client, group)
-        with Worker(client, group, topic) as worker:
-            shift = Shift(worker, show, count, wait_s)
+        begin_with_the_oldest(client, name)
+        limit = delivery_limit(client, name)
+        with Worker(client, name, topic) as worker:
+            shift = Shift(worker, show, count, wait_s, client.cluster.timeout_s)
             if program is not None:
-                return shift.work(lambda task: run(program, task), at_once=1)
+                rescue = f"headrace groups reset {name} --topic {topic} --to-earliest"
+                return shift.execute(program, limit, rescue)
             if fate == "release":
-                return shift.look()
+                return shift.look(limit)
             verdict = Verdict.REJECT if fate == "reject" else Verdict.ACCEPT
-            return shift.work(lambda task: verdict, at_once=AT_ONCE)
+            return shift.work(verdict)
 
 
 class Shift:
     """What one run of the command does: so many tasks, or all until none came for a while."""
 
     def __init__(
-        self, worker: Worker, show: Callable[[Task], None], count: int | None, wait_s: float
+        self,
+        worker: Worker,
+        show: Callable[[Task], None],
+        count: int | None,
+        wait_s: float,
+        outage_s_max: float,
     ) -> None:
         self._worker = worker
         self._show = show
         self._count = count
         self._wait_s = wait_s
+        self._outage_s_max = outage_s_max
+        self._outage = OutageNotice()
         self._taken = 0
 
-    def work(self, judge: Callable[[Task], Verdict], *, at_once: int) -> int:
-        """Take tasks and settle each by what `judge` says of it; 1 if one could not be."""
+    def work(self, verdict: Verdict) -> int:
+        """Take tasks and settle each alike; 1 if one could not be."""
         failed = 0
-        for task in self._tasks(at_once):
+        for task in self._tasks(AT_ONCE):
             self._show(task)
-            try:
-                self._worker.settle(task, judge(task))
-            except KafkaError as error:
-                warn(str(error))
-                failed = 1
+            failed |= not self._settled(task, verdict)
         return self._end() or failed
 
-    def look(self) -> int:
+    def execute(self, program: str, limit: int | None, rescue: str) -> int:
+        """Let a command do each task; 1 if one failed and was not done later."""
+        tally = Tally()
+        try:
+            for task in self._tasks(1):
+                self._show(task)
+                self._try(program, task, limit, tally)
+        finally:
+            warn(tally.summary())
+            if tally.count(Fate.GIVEN_UP) or tally.count(Fate.REJECTED):
+                warn(f"to take them again, with all else that the topic still holds: {rescue}")
+        return self._end() or int(tally.has_failures())
+
+    def look(self, limit: int | None) -> int:
         """Take tasks and give them back, but not before the end: they would come at once again."""
         held = []
+        worn_out = 0
         for task in self._tasks(AT_ONCE):
             self._show(task)
             held.append(task)
-        for task in held:
-            self._worker.settle(task, Verdict.RELEASE)
-        return self._end()
+            if is_last(task.delivery_count(), limit):
+                worn_out = 1
+                warn(f"{_named(task)}: this was its last delivery of {limit}; it is given up")
+            elif is_last(task.delivery_count() + 1, limit):
+                warn(f"{_named(task)}: one more delivery is allowed; another look gives it up")
+        failed = [task for task in held if not self._settled(task, Verdict.RELEASE)]
+        return self._end() or worn_out or int(bool(failed))
+
+    def _try(self, program: str, task: Task, limit: int | None, tally: Tally) -> None:
+        place = (task.partition(), task.offset())
+        code = run(program, task)
+        fate = fate_of(code, task.delivery_count(), limit)
+        if fate is not Fate.DONE:
+            warn(f"{_named(task)}: {told(code, fate, task.delivery_count(), limit)}")
+        reason = cannot_run(code)
+        if fate is Fate.GIVEN_BACK and reason is None:
+            time.sleep(pause_s(task.delivery_count()))
+        settled = self._settled(task, _VERDICTS[fate])
+        tally.note(place, fate if settled else Fate.NOT_SETTLED)
+        if reason is not None:
+            raise HeadraceError(f"{program!r} {reason}, so nothing was done (exit code {code})")
+
+    def _settled(self, task: Task, verdict: Verdict) -> bool:
+        """Tell the broker; what it does not hear or does not take comes again."""
+        try:
+            self._worker.settle(task, verdict)
+        except (KafkaError, BrokerUnreachable) as error:
+            warn(f"{_named(task)} comes again: {error}")
+            return False
+        return True
 
     def _tasks(self, at_once: int) -> Iterator[Task]:
         while self._count is None or self._taken < self._count:
             left = at_once if self._count is None else min(at_once, self._count - self._taken)
-            tasks = self._worker.take(left, self._wait_s)
+            tasks = self._some(left)
             if not tasks:
                 return
             for task in tasks:
                 self._taken += 1
                 yield task
 
+    def _some(self, count: int) -> list[Task]:
+        """Tasks as soon as there are any, over a broker's restart as well."""
+        deadline = time.monotonic() + self._outage_s_max
+        while True:
+            try:
+                tasks = self._worker.take(count, self._wait_s)
+            except BrokerUnreachable as error:
+                if time.monotonic() > deadline:
+                    raise
+                self._outage.look(str(error), "waiting for one", lambda: None)
+                time.sleep(_RECONNECT_S)
+            else:
+                self._outage.look(None, "", lambda: None)
+                return tasks
+
     def _end(self) -> int:
         sys.stdout.flush()
         if self._count is None or self._taken >= self._count:
             return 0
-        warn(f"{self._taken:,} of {self._count:,} tasks were there")
+        warn(f"{self._taken:,} of {counted(self._count, 'task')} were there")
         return 1
 
 
-def run(program: str, task: Task) -> Verdict:
+def run(program: str, task: Task) -> int:
     """Let a command do a task; its exit code says how that went."""
     facts = {
         "HEADRACE_TOPIC": task.topic(),
@@ -226,15 +287,18 @@ def run(program: str, task: Task) -> Verdict:
     done = subprocess.run(
         program, shell=True, input=task.value() or b"", env={**os.environ, **facts}, check=False
     )
-    if done.returncode == 0:
-        return Verdict.ACCEPT
-    verdict = Verdict.REJECT if done.returncode == EX_DATAERR else Verdict.RELEASE
-    fate = "rejected" if verdict is Verdict.REJECT else "given back"
-    warn(
-        f"{task.topic()}-{task.partition()} offset {task.offset()}: "
-        f"exit code {done.returncode}, {fate}"
-    )
-    return verdict
+    return done.returncode
+
+
+def delivery_limit(client: Admin, group: str) -> int | None:
+    """How often a task is delivered before it is given up; older brokers do not tell."""
+    entries = {entry.name: entry.value for entry in client.configs.describe("group", group)}
+    value = entries.get(_LIMIT)
+    return None if value is None else int(value)
+
+
+def _named(task: Task) -> str:
+    return f"{task.topic()}-{task.partition()} offset {task.offset()}"
 
 
 def begin_with_the_oldest(client: Admin, group: str) -> None:
@@ -277,65 +341,24 @@ def _write(write: Callable[[bytes], Any], data: bytes) -> None:
 @group_option
 @cluster_options
 @json_option
-def stats(topic: str, group: str, as_json: bool, **cluster: Any) -> None:
+def stats(topic: str, group: str | None, as_json: bool, **cluster: Any) -> None:
     """Show how many tasks are open, how old the oldest is, who works, and how many were given up.
 
-    Open tasks are ready or with a worker: brokers do not tell these two apart.
+    \b
+    state          of the group; `no worker yet` before the first came
+    workers        members that take from this topic now
+    open           tasks ready or with a worker: brokers do not tell these two apart
+    settled ahead  tasks done with, behind one that is not
+    oldest s       age of the oldest open task in seconds
+    dead letters   what the group's dead letter topic holds, from all its queues
+
+    Brokers count given up tasks only as dead letters: without a dead letter topic
+    (errors.deadletterqueue.topic.name of the group; Headrace has them, Kafka 4.3 does not) nobody
+    knows how many there were.
     """
     with admin(**cluster) as client:
-        found = queue_stats(client, topic, group)
+        found = queue_stats(client, topic, group or topic)
     if as_json:
         print_json(found)
-        return
-    print_table(
-        ("topic", "group", "state", "workers", "open", "settled ahead", "oldest s", "dead letters"),
-        [
-            (
-                found.topic,
-                found.group,
-                found.state,
-                found.workers,
-                found.open,
-                found.settled_ahead,
-                found.oldest_seconds,
-                found.dead_letters,
-            )
-        ],
-    )
-
-
-def queue_stats(client: Admin, topic: str, group: str) -> QueueStats:
-    """All that a cluster tells of a queue."""
-    client.cluster.topic(topic)
-    described = client.groups.describe(group)
-    if described.type != "share":
-        raise HeadraceError(f"group {group!r} is a {described.type} group and no queue")
-    now_ms = time.time_ns() // 1_000_000
-    rows = [row for row in client.groups.lag(group, now_ms) if row.topic == topic]
-    behind = sum((row.end or 0) - (row.committed or 0) for row in rows)
-    still_open = sum(row.lag or 0 for row in rows)
-    target, letters = _dead_letters(client, group)
-    return QueueStats(
-        topic=topic,
-        group=group,
-        state=described.state,
-        workers=sum(topic in member.assignment for member in described.members),
-        open=still_open,
-        settled_ahead=behind - still_open,
-        oldest_seconds=max((row.lag_seconds or 0.0 for row in rows), default=0.0),
-        dead_letter_topic=target,
-        dead_letters=letters,
-    )
-
-
-def _dead_letters(client: Admin, group: str) -> tuple[str, int | None]:
-    """The group's dead letter topic, and how many letters are in it; from all its queues."""
-    entries = {entry.name: entry.value for entry in client.configs.describe("group", group)}
-    target = entries.get(_LETTERS) or ""
-    if not target:
-        return "", None
-    if target not in client.cluster.topic_names():
-        return target, 0
-    ends = sum(one.offset for one in client.partitions.offsets(target, LATEST))
-    starts = sum(one.offset for one in client.partitions.offsets(target, EARLIEST))
-    return target, ends - starts
+    else:
+        print_stats(found)

@@ -16,7 +16,7 @@ from headrace.cli.options import (
     set_option,
     unset_option,
 )
-from headrace.cli.output import print_json, print_line, print_table, report, warn
+from headrace.cli.output import counted, print_json, print_line, print_table, report, warn
 from headrace.client.descriptions import (
     ConfigChange,
     ConfigEntry,
@@ -278,7 +278,8 @@ def _described(topic: TopicDescription, configs: Sequence[ConfigEntry]) -> dict[
 
 def _print_topic(topic: TopicDescription, configs: Sequence[ConfigEntry]) -> None:
     print_line(
-        f"{topic.name}: {len(topic.partitions)} partitions, {topic.replication_factor} replicas,"
+        f"{topic.name}: {counted(len(topic.partitions), 'partition')},"
+        f" {counted(topic.replication_factor, 'replica')},"
         f" id {topic.topic_id}" + (", internal" if topic.is_internal else "")
     )
     for entry in configs:

@@ -1,6 +1,8 @@
 """`headrace queue`: a topic as a work queue, from the command line."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +10,7 @@ import headrace as client
 from headrace.client.descriptions import ConfigChange
 from tests.clients import create_topic, unique_name
 from tests.integration.cli.commands import Done, headrace, ok
-from tests.nodes import Flavour, Node
+from tests.nodes import Flavour, Node, eventually
 from tests.share_members import SETTINGS
 
 
@@ -31,7 +33,8 @@ def group() -> str:
 def put(node: Node, topic: str, count: int) -> None:
     lines = "".join(f"task {number}\n" for number in range(count))
     told = ok(node, "queue", "put", topic, stdin=lines.encode())
-    assert f"{count:,} tasks put into {topic}" in told.out
+    noun = "task" if count == 1 else "tasks"
+    assert f"{count:,} {noun} put into {topic}" in told.out
 
 
 def take(node: Node, topic: str, group: str, *options: str) -> Done:
@@ -53,7 +56,7 @@ def test_a_task_is_taken_once(node: Node, group: str) -> None:
     assert take(node, topic, group, "-n", "2").out == "task 1\ntask 2\n"
     late = take(node, topic, group, "-n", "1")
     assert (late.code, late.out) == (1, "")
-    assert "0 of 1 tasks were there" in late.err
+    assert "0 of 1 task were there" in late.err
 
 
 def test_taking_few_of_many_wears_none_out(node: Node, group: str) -> None:
@@ -82,9 +85,103 @@ def test_an_exit_code_decides(node: Node, group: str) -> None:
         '"task 1 1") exit 1;; esac; test "$HEADRACE_OFFSET" -lt 3'
     )
     done = take(node, topic, group, "--exec", program)
-    assert done.code == 0
+    assert done.code == 1  # One was rejected; the other was done in the end.
+    assert "2 done, 1 rejected" in done.err
+    assert f"headrace groups reset {group} --topic {topic} --to-earliest" in done.err
     assert "offset 0: exit code 65, rejected" in done.err
-    assert "offset 1: exit code 1, given back" in done.err
+    assert "offset 1: exit code 1, given back (try 1 of 5)" in done.err
+    assert stats(node, topic, group)["open"] == 0
+
+
+@pytest.mark.parametrize("program", ["./nonexist", "/dev/null"])
+def test_a_command_that_cannot_run_loses_no_task(node: Node, group: str, program: str) -> None:
+    """RMQ-1: the first task ends the work, and is there for the next worker."""
+    topic = create_topic(node)
+    put(node, topic, 2)
+    done = take(node, topic, group, "--exec", program)
+    assert done.code == 1
+    assert f"'{program}' is not " in done.err
+    assert "0 done, 1 given back" in done.err
+    assert take(node, topic, group, "-n", "2").out == "task 0\ntask 1\n"
+
+
+def test_a_task_that_fails_too_often_is_given_up_and_told(node: Node, group: str) -> None:
+    """PUL-6, RMQ-1"""
+    topic = create_topic(node)
+    change = ConfigChange(name="share.delivery.count.limit", operation="set", value="2")
+    with client.Admin(node.address) as admin:
+        assert admin.configs.alter("group", group, [change]).error is None
+    put(node, topic, 1)
+    done = take(node, topic, group, "--exec", "exit 3")
+    assert done.code == 1
+    assert "exit code 3, given back (try 1 of 2)" in done.err
+    assert "exit code 3, given up after 2 tries" in done.err
+    assert "0 done, 1 given up" in done.err
+
+
+def test_a_look_warns_before_it_wears_a_task_out(node: Node, group: str) -> None:
+    """PUL-5, PUL-6"""
+    topic = create_topic(node)
+    change = ConfigChange(name="share.delivery.count.limit", operation="set", value="2")
+    with client.Admin(node.address) as admin:
+        assert admin.configs.alter("group", group, [change]).error is None
+    put(node, topic, 1)
+    first, last = (take(node, topic, group, "--release", "-n", "1") for _ in range(2))
+    assert (first.code, last.code) == (0, 1)
+    assert "another look gives it up" in first.err
+    assert "this was its last delivery of 2; it is given up" in last.err
+
+
+def test_the_group_has_the_topics_name_unless_told(node: Node) -> None:
+    """OPS-1: as in the Python client's page, where topic and group are both `jobs`."""
+    topic = create_topic(node)
+    put(node, topic, 2)
+    assert headrace(node, "queue", "take", topic, "-n", "1").code == 0
+    assert stats(node, topic, topic)["open"] == 1
+    assert ok(node, "queue", "stats", topic, "--json").document["group"] == topic
+
+
+def test_stats_before_the_first_worker_tell_what_waits(node: Node, group: str) -> None:
+    """OPS-1"""
+    topic = create_topic(node)
+    put(node, topic, 3)
+    found = stats(node, topic, group)
+    assert (found["open"], found["workers"], found["state"]) == (3, 0, None)
+    assert "no worker yet" in ok(node, "queue", "stats", topic, "--group", group).out
+
+
+def test_a_missing_dead_letter_topic_is_told(node: Node, group: str, only_headrace: None) -> None:
+    """PUL-6"""
+    topic, target = create_topic(node), f"dlq.{unique_name()}"
+    change = ConfigChange(name="errors.deadletterqueue.topic.name", operation="set", value=target)
+    with client.Admin(node.address) as admin:
+        assert admin.configs.alter("group", group, [change]).error is None
+    assert stats(node, topic, group)["is_dead_letter_topic_missing"] is True
+    told = ok(node, "queue", "stats", topic, "--group", group)
+    assert f"topic {target} does not exist" in told.err
+
+
+def test_put_takes_what_every_command_takes(node: Node) -> None:
+    topic = create_topic(node)
+    options = ("-X", "linger.ms=0", "--timeout", "20", "--json")
+    document = ok(node, "queue", "put", topic, "one", "two", *options).document
+    assert (document["records"], document["failed"]) == (2, 0)
+
+
+def test_a_worker_outlives_a_restart_of_the_broker(node: Node, group: str, tmp_path: Path) -> None:
+    """RMQ-1: the broker is away while the command works on the first task."""
+    topic = create_topic(node)
+    put(node, topic, 2)
+    begun, go_on = tmp_path / "begun", tmp_path / "go-on"
+    program = f"cat; touch {begun}; while [ ! -e {go_on} ]; do sleep 0.1; done"
+    with ThreadPoolExecutor() as pool:
+        work = pool.submit(take, node, topic, group, "--exec", program)
+        eventually(begun.exists)
+        node.stop()
+        go_on.touch()
+        node.start()
+        done = work.result()
+    assert "task 1" in done.out
     assert stats(node, topic, group)["open"] == 0
 
 
@@ -118,7 +215,9 @@ def test_a_topic_that_is_missing_is_named(node: Node, group: str) -> None:
         assert "'nowhere' does not exist" in done.err
 
 
-def test_a_consumer_group_is_no_queue(node: Node) -> None:
+def test_a_consumer_group_is_no_queue(node: Node, group: str) -> None:
     topic = create_topic(node)
-    done = headrace(node, "queue", "stats", topic, "--group", "nobody")
+    ok(node, "groups", "reset", group, "--topic", topic, "--to-latest")
+    done = headrace(node, "queue", "stats", topic, "--group", group)
     assert done.code == 1
+    assert "is a classic group and no queue" in done.err
