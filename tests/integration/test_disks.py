@@ -98,6 +98,57 @@ def test_a_node_starts_without_a_directory_that_failed(
     assert write_error(node, topic, lost[0]) is not None
 
 
+@pytest.mark.usefixtures("only_headrace")
+def test_a_disk_that_is_not_mounted_is_not_taken_for_a_new_one(
+    start_node: StartNode, tmp_path: Path
+) -> None:
+    """LOG-19: nor is it after a start that did without it; a new one is added when all are there.
+
+    Kafka, which never formats by itself, refuses in all of these cases.
+    """
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    node = start_node(log_dirs=f"{first},{second}")
+    topic = create_topic(node, partitions=4)
+    for partition in range(4):
+        produce(node, topic, values("v"), partition=partition)
+    node.stop()
+    second.rename(tmp_path / "not mounted")
+    second.mkdir()
+    assert f"{second} is not formatted" in refusal_of(node)
+    assert list(second.iterdir()) == []
+    node.settings["log.dirs"] = str(first)
+    node.start()
+    assert node.log.count(" are offline (") == 1
+    node.stop()
+    node.settings["log.dirs"] = f"{first},{second}"
+    assert f"{second} is not formatted" in refusal_of(node)
+    second.rmdir()
+    (tmp_path / "not mounted").rename(second)
+    node.settings["log.dirs"] = f"{first},{second},{third}"
+    node.start()
+    assert (third / "meta.properties").exists()
+    for partition in range(4):
+        assert read_values(node, topic, partition=partition) == [b"v"]
+
+
+@pytest.mark.usefixtures("only_headrace")
+def test_a_lost_disk_is_replaced_when_that_is_asked_for(
+    start_node: StartNode, tmp_path: Path
+) -> None:
+    """LOG-19: once; afterwards the node knows the new one."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    node = start_node(log_dirs=f"{first},{second}")
+    node.stop()
+    shutil.rmtree(second)
+    assert "headrace.format.new.directories=true" in refusal_of(node)
+    node.settings["headrace.format.new.directories"] = "true"
+    node.start()
+    node.stop()
+    del node.settings["headrace.format.new.directories"]
+    node.start()
+    assert (second / "meta.properties").exists()
+
+
 class Kind(NamedTuple):
     """What a client may do and a topic may ask that changes the way of a batch to the disk."""
 
@@ -259,3 +310,12 @@ def described_sizes(node: Node, topic: str) -> dict[int, int]:
         for partition in described.partitions
         if described.name == topic
     }
+
+
+def refusal_of(node: Node) -> str:
+    """What a node says that does not start."""
+    seen = len(node.log)
+    node.launch()
+    assert node.process is not None
+    assert node.process.wait(timeout=60) == 1
+    return node.log[seen:]

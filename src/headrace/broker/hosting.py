@@ -14,10 +14,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from headrace.errors import KafkaStorageError
 from headrace.metadata.image import ConfigResource, ResourceType
 from headrace.protocol.uuids import ZERO, Uuid
-from headrace.storage.directories import Wanted
+from headrace.storage.directories import DirectoryLost, Wanted
 from headrace.storage.room import NoRoom
 from headrace.storage.topic_partition import TopicPartition
 
@@ -34,8 +36,23 @@ _log = logging.getLogger(__name__)
 
 _MADE_PER_TURN = 8
 
+_EXAMPLES_MAX = 3
+
 Assignments = dict[tuple[Uuid, int], Uuid]
 """Topic id and partition to the id of the log directory that holds it."""
+
+
+class _Lost(msgspec.Struct):
+    """The partitions of a directory that is not there, as far as a line of the log has room."""
+
+    why: str
+    count: int = 0
+    examples: list[str] = []
+
+    def add(self, name: str) -> None:
+        self.count += 1
+        if len(self.examples) < _EXAMPLES_MAX:
+            self.examples.append(name)
 
 
 class Hosting:
@@ -66,6 +83,7 @@ class Hosting:
         self._to_make: deque[Partition] = deque()
         self._without_room: deque[Partition] = deque()
         self._assigned: Assignments = {}
+        self._lost: dict[Uuid, _Lost] = {}
         self._image: MetadataImage
 
     def take_up(self, image: "MetadataImage") -> None:
@@ -125,6 +143,7 @@ class Hosting:
                 while waiting:
                     self._make_soon(waiting.popleft())
                 return
+        self._tell_lost()
 
     def _make_soon(self, partition: "Partition") -> None:
         if not self._to_make:
@@ -138,6 +157,21 @@ class Hosting:
                 self._try_to_attach(partition)
         if self._to_make:
             self._soon(self._make_some)
+        else:
+            self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        """A line for each directory, not for each of the thousands that may have lain there."""
+        for lost in self._lost.values():
+            more = ", ..." if lost.count > len(lost.examples) else ""
+            _log.error(
+                "%d partitions are offline (%s%s): %s",
+                lost.count,
+                ", ".join(lost.examples),
+                more,
+                lost.why,
+            )
+        self._lost.clear()
 
     def _try_to_attach(self, partition: "Partition") -> bool:
         try:
@@ -145,6 +179,9 @@ class Hosting:
         except NoRoom:
             partition.make_log = self._attach
             self._without_room.append(partition)
+        except DirectoryLost as error:
+            lost = self._lost.setdefault(error.directory_id, _Lost(str(error)))
+            lost.add(f"{partition.topic.name}-{partition.index}")
         except KafkaStorageError as error:
             _log.error("%s-%d is offline: %s", partition.topic.name, partition.index, error)
         return partition.log is not None

@@ -5,7 +5,7 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from headrace.broker.configs.topic_configs import TopicConfigs
@@ -43,7 +43,7 @@ from headrace.controller.registration import (
 from headrace.errors import KafkaStorageError
 from headrace.metadata.image import Endpoint, MetadataImage
 from headrace.metadata.loader import MetadataLoader
-from headrace.protocol.uuids import random_uuid
+from headrace.protocol.uuids import Uuid, random_uuid
 from headrace.raft.formatting import NewNode, format_directories
 from headrace.raft.metadata_log import MetadataLog, MetadataLogSettings
 from headrace.runtime.clock import Clock, SystemClock
@@ -180,6 +180,7 @@ class Broker:
             settings.metadata_directory,
             NewNode(node_id=self.node_id, controller_endpoint=_controller_endpoint(settings)),
             self.clock.now_ms(),
+            known=lambda: _known_directories(settings),
         )
         self.cluster_id = identities[settings.metadata_directory].cluster_id
         ids = {path: identity.directory_id for path, identity in identities.items()}
@@ -412,6 +413,15 @@ def _reachable_host() -> str:
         except OSError:
             return name
         return str(probe.getsockname()[0])
+
+
+def _known_directories(settings: BrokerSettings) -> Mapping[Uuid, int]:
+    """The log directories that this node had, which a new one must not stand in for unasked."""
+    if settings.headrace_format_new_directories:
+        return {}
+    from headrace.raft.known_directories import read_known_directories  # Seldom needed.
+
+    return read_known_directories(settings.metadata_directory)
 
 
 def _controller_endpoint(settings: BrokerSettings) -> Endpoint:

@@ -7,7 +7,8 @@ crash left without it is formatted again.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -48,6 +49,10 @@ class InconsistentDirectories(HeadraceError):
     """Log directories that do not belong together, or not to this node."""
 
 
+class DirectoryMissing(InconsistentDirectories):
+    """A directory that is not formatted, on a node that misses one it had."""
+
+
 class NewNode(msgspec.Struct, frozen=True, kw_only=True):
     """What formatting has to know."""
 
@@ -60,42 +65,39 @@ class NewNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def format_directories(
-    directories: Sequence[str], metadata_directory: str, node: NewNode, now_ms: int
+    directories: Sequence[str],
+    metadata_directory: str,
+    node: NewNode,
+    now_ms: int,
+    *,
+    known: Callable[[], Mapping[Uuid, int]] = dict,
 ) -> dict[str, DirectoryIdentity]:
     """Format every directory that is not yet formatted; the identities of all, by path.
 
-    A directory added to a node that exists joins its cluster. One that cannot be read is left
-    out: it will be offline, and the node does without it unless the metadata log is there.
+    A directory added to a node that exists joins its cluster, unless the node misses one of those
+    that it had: then this may be the place where that one was to be mounted. `known` tells
+    which it had, with their numbers of partitions; it is asked only when it matters.
     """
     _check_levels(node.levels)
-    identities = {}
-    usable = []
-    for directory in dict.fromkeys((metadata_directory, *directories)):
-        try:
-            identity = read_identity(directory)
-        except OSError as error:
-            if directory == metadata_directory:
-                raise
-            _log.error("the log directory %s cannot be used: %s", directory, error)
-            continue
-        usable.append(directory)
-        if identity is not None:
-            identities[directory] = identity
+    found = _survey(directories, metadata_directory)
+    identities = found.identities
     cluster_id = _cluster_id(identities, node)
     if metadata_directory not in identities and identities:
         raise InconsistentDirectories(
             f"{metadata_directory} holds no metadata log, but other log directories are in use; "
             "is metadata.log.dir, or the first of log.dirs, the one it was?"
         )
-    for directory in usable:
-        if directory not in identities:
-            identity = DirectoryIdentity(cluster_id, node.node_id, random_uuid())
-            files.make_directories(directory)
-            _write_bootstrap(directory, node, now_ms)
-            if directory == metadata_directory:
-                _write_voters(directory, identity.directory_id, node, now_ms)
-            files.replace_file(f"{directory}/{META_PROPERTIES}", encode_identity(identity))
-            identities[directory] = identity
+    if identities and found.unformatted:
+        _check_none_is_missing(found, known())
+        _log.info("new log directories of this node: %s", ", ".join(found.unformatted))
+    for directory in found.unformatted:
+        identity = DirectoryIdentity(cluster_id, node.node_id, random_uuid())
+        files.make_directories(directory)
+        _write_bootstrap(directory, node, now_ms)
+        if directory == metadata_directory:
+            _write_voters(directory, identity.directory_id, node, now_ms)
+        files.replace_file(f"{directory}/{META_PROPERTIES}", encode_identity(identity))
+        identities[directory] = identity
     return identities
 
 
@@ -116,6 +118,53 @@ def voters_record(node_id: int, directory_id: Uuid, endpoint: Endpoint) -> contr
         kraft_version_feature=control.KRaftVersionFeature(*SUPPORTED[KRAFT_VERSION]),
     )
     return control.VotersRecord(0, [voter])
+
+
+class _Survey(NamedTuple):
+    """The log directories as they were found."""
+
+    identities: dict[str, DirectoryIdentity]
+    unformatted: list[str]
+    unreadable: list[str]
+
+
+def _survey(directories: Sequence[str], metadata_directory: str) -> _Survey:
+    """One that cannot be read will be offline; the node does without it, save for its metadata."""
+    found = _Survey({}, [], [])
+    for directory in dict.fromkeys((metadata_directory, *directories)):
+        try:
+            identity = read_identity(directory)
+        except OSError as error:
+            if directory == metadata_directory:
+                raise
+            _log.error("the log directory %s cannot be used: %s", directory, error)
+            found.unreadable.append(directory)
+            continue
+        if identity is None:
+            found.unformatted.append(directory)
+        else:
+            found.identities[directory] = identity
+    return found
+
+
+def _check_none_is_missing(found: _Survey, known: Mapping[Uuid, int]) -> None:
+    present = {identity.directory_id for identity in found.identities.values()}
+    missing = [
+        f"{to_text(directory_id)} with {count} partitions"
+        for directory_id, count in known.items()
+        if directory_id not in present
+    ]
+    if not missing:
+        return
+    unreadable = f" ({', '.join(found.unreadable)} cannot be read)" if found.unreadable else ""
+    verb = "is" if len(found.unformatted) == 1 else "are"
+    raise DirectoryMissing(
+        f"{', '.join(found.unformatted)} {verb} not formatted, and "
+        f"this node misses the log directory "
+        f"{', '.join(missing)}{unreadable}. Is a disk not mounted? Mount it and start again. If "
+        "the directory is meant to be new, start once with headrace.format.new.directories=true; "
+        "what lay on the missing one stays offline. Or take it out of log.dirs"
+    )
 
 
 def _check_levels(levels: Mapping[str, int]) -> None:

@@ -206,6 +206,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     metadata_log_max_record_bytes_between_snapshots: int = 20 << 20
     metadata_log_max_snapshot_interval_ms: int = _HOUR_MS
 
+    headrace_format_new_directories: bool = False
     headrace_metrics_port: int = -1
     headrace_metrics_host: str = "127.0.0.1"
     headrace_log_format: str = "text"

@@ -249,6 +249,9 @@ _METADATA: tuple[_Row, ...] = (
 )  # fmt: skip
 
 _OWN: tuple[_Row, ...] = (
+    ("headrace.format.new.directories", _BOOLEAN, _FIXED, None,
+     "Whether a directory that is not formatted may be added while one that the node had is "
+     "missing; for one start, when a lost disk is replaced."),
     ("headrace.metrics.port", _INT, _FIXED, between(0, 65535, -1),
      "The port of the metrics and health pages; -1 opens none, 0 takes any free port."),
     ("headrace.metrics.host", _STRING, _FIXED, not_empty,

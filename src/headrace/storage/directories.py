@@ -35,6 +35,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+class DirectoryLost(KafkaStorageError):
+    """A partition's log directory is offline or not there; all of its partitions share this."""
+
+    def __init__(self, message: str, directory_id: Uuid) -> None:
+        super().__init__(message)
+        self.directory_id = directory_id
+
+
 class Wanted(NamedTuple):
     """A partition that this node should have, and what its log should be like."""
 
@@ -209,13 +217,11 @@ class LogDirectories:
         """
         for directory in self.directories:
             if directory.id == directory_id != ZERO:
-                directory.check_online()
+                if directory.failure is not None:
+                    raise DirectoryLost(directory.why_offline, directory_id)
                 return directory
         if not is_reserved(directory_id):
-            raise KafkaStorageError(
-                f"the log directory {to_text(directory_id)} is not there; was it taken out of "
-                "log.dirs?"
-            )
+            raise DirectoryLost(self._why_missing(directory_id), directory_id)
         candidates = []
         for directory in self.online:
             try:
@@ -225,6 +231,14 @@ class LogDirectories:
         if not candidates:
             raise KafkaStorageError("all log directories are offline; see the broker's log")
         return min(candidates, key=lambda candidate: candidate[0])[1]
+
+    def _why_missing(self, directory_id: Uuid) -> str:
+        """Who cannot be read does not say its id either: it may be the one that is looked for."""
+        unread = [one.path for one in self.directories if one.id == ZERO and one.failure]
+        text = f"the log directory {to_text(directory_id)} is not there"
+        if unread:
+            return f"{text}; it may be {' or '.join(unread)}, which cannot be used"
+        return f"{text}; was it taken out of log.dirs?"
 
     def _create(
         self,

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from headrace.errors import KafkaStorageError
 from headrace.protocol.metadata_topic import METADATA_TOPIC
 from headrace.protocol.uuids import Uuid
 from headrace.runtime import files
@@ -132,9 +131,9 @@ class LogDirectory:
             _log.error("%s; its logs are recovered as far as needed without it", error)
             return {}
 
-    def check_online(self) -> None:
-        if self.failure is not None:
-            raise KafkaStorageError(f"the log directory {self.path} is offline: {self.failure}")
+    @property
+    def why_offline(self) -> str:
+        return f"the log directory {self.path} is offline: {self.failure}"
 
     def crowding(self) -> float:
         """Partitions per free byte: a new partition goes where this is least."""

@@ -82,4 +82,4 @@ class Room:
             self._tell()
 
     def _tell(self) -> None:
-        _log.warning("the log directory %s takes writes again", self._path)
+        _log.info("the log directory %s takes writes again", self._path)

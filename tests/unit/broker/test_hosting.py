@@ -21,7 +21,7 @@ from headrace.protocol.schemas.records.metadata import (
     RemoveTopicRecord,
     TopicRecord,
 )
-from headrace.protocol.uuids import Uuid
+from headrace.protocol.uuids import Uuid, to_text
 from headrace.runtime.metrics import Metrics
 from headrace.settings.broker import BrokerSettings
 from headrace.storage.directories import LogDirectories
@@ -176,6 +176,18 @@ def test_the_metadata_is_told_which_directory_was_chosen(tmp_path: Path) -> None
     }
     assert told == held
     assert set(held.values()) == {FIRST, SECOND}
+
+
+def test_a_lost_directory_is_told_in_one_line(node: Node, caplog: pytest.LogCaptureFixture) -> None:
+    """LOG-19: with the number of its partitions and some of them; requests are still refused."""
+    node.create("orders", 20, SECOND)
+    node.create("users", 1)
+    node.settle()
+    (told,) = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+    assert told.startswith("20 partitions are offline (orders-0, orders-1, orders-2, ...): ")
+    assert to_text(SECOND) in told
+    with pytest.raises(KafkaStorageError):
+        node.partitions.find("orders", 7).online_log()
 
 
 def test_a_partition_does_not_begin_anew_while_its_directory_is_offline(tmp_path: Path) -> None:

@@ -8,7 +8,13 @@ from headrace.metadata.features import DEFAULT_LEVELS
 from headrace.metadata.image_records import feature_records
 from headrace.metadata.snapshots import FORMATTED, decode_snapshot
 from headrace.protocol.schemas.records.metadata import UserScramCredentialRecord
-from headrace.raft.formatting import InconsistentDirectories, NewNode, format_directories
+from headrace.protocol.uuids import to_text
+from headrace.raft.formatting import (
+    DirectoryMissing,
+    InconsistentDirectories,
+    NewNode,
+    format_directories,
+)
 from headrace.runtime import files
 from headrace.storage.checkpoints import DirectoryIdentity, decode_identity
 from tests.metadata_nodes import ENDPOINT, KAFKA_NODE, NOW_MS
@@ -73,6 +79,42 @@ def test_a_directory_added_later_joins_the_cluster(tmp_path: Path) -> None:
     both = formatted(tmp_path / "a", tmp_path / "b")
     assert both[str(tmp_path / "a")] == first
     assert both[str(tmp_path / "b")].cluster_id == first.cluster_id
+
+
+def test_a_directory_is_added_while_all_known_ones_are_there(tmp_path: Path) -> None:
+    """LOG-19"""
+    first = formatted(tmp_path / "a")[str(tmp_path / "a")]
+    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
+    known = {first.directory_id: 3}
+    both = format_directories(paths, paths[0], NODE, NOW_MS, known=lambda: known)
+    assert set(both) == set(paths)
+
+
+def test_a_bare_mount_point_is_not_formatted_in_the_place_of_a_disk(tmp_path: Path) -> None:
+    """LOG-19: the error names it, what is missing, and what to do."""
+    both = formatted(tmp_path / "a", tmp_path / "b")
+    known = {identity.directory_id: 3 for identity in both.values()}
+    (tmp_path / "b").rename(tmp_path / "not mounted")
+    (tmp_path / "b").mkdir()
+    with pytest.raises(DirectoryMissing) as refused:
+        format_directories(list(both), str(tmp_path / "a"), NODE, NOW_MS, known=lambda: known)
+    assert list((tmp_path / "b").iterdir()) == []
+    told = str(refused.value)
+    missing = to_text(both[str(tmp_path / "b")].directory_id)
+    assert told.startswith(f"{tmp_path / 'b'} is not formatted")
+    assert f"{missing} with 3 partitions" in told
+    assert "headrace.format.new.directories=true" in told
+
+
+def test_nobody_is_asked_what_is_known_when_nothing_is_to_be_formatted(tmp_path: Path) -> None:
+    """Reading the metadata takes time, which a usual start does not have."""
+
+    def known() -> dict[bytes, int]:
+        raise AssertionError("asked")
+
+    paths = [str(tmp_path / "a"), str(tmp_path / "b")]
+    first = format_directories(paths, paths[0], NODE, NOW_MS, known=known)
+    assert format_directories(paths, paths[0], NODE, NOW_MS, known=known) == first
 
 
 def test_another_node_or_cluster_is_refused(tmp_path: Path) -> None:

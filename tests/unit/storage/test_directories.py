@@ -2,6 +2,7 @@
 
 import errno
 import json
+import logging
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from headrace.errors import KafkaStorageError
 from headrace.runtime import files
 from headrace.storage.checkpoints import read_offsets
 from headrace.storage.config import LogConfig
-from headrace.storage.directories import LogDirectories, Wanted
+from headrace.storage.directories import DirectoryLost, LogDirectories, Wanted
 from headrace.storage.log import Log
 from headrace.storage.topic_partition import TopicPartition, parse_directory_name
 from tests.faults import failing, failing_writes
@@ -131,6 +132,7 @@ def test_a_full_disk_takes_nothing_offline(paths: list[str]) -> None:
 def test_a_full_disk_is_told_once_and_its_recovery_once(
     paths: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     node = opened(paths[:1])
     log = log_of(node)
     for _ in range(3):
@@ -229,6 +231,14 @@ def test_a_node_without_a_usable_directory_does_not_start(paths: list[str]) -> N
     Path(paths[0]).touch()
     with pytest.raises(KafkaStorageError):
         opened(paths[:1])
+
+
+def test_a_directory_that_is_not_there_may_be_one_that_cannot_be_read(paths: list[str]) -> None:
+    """LOG-19: an id alone tells nobody which disk to look after."""
+    Path(paths[0]).touch()
+    node = LogDirectories.open(paths[:2], {paths[1]: ids_of(paths)[paths[1]]})
+    with pytest.raises(DirectoryLost, match=f"it may be {paths[0]}, which cannot be used"):
+        node.log_of(TopicPartition("lost", 0), TOPIC_ID, CONFIG, b"\xff" * 16)
 
 
 # Stopping and starting

@@ -1,6 +1,7 @@
 """A full disk is news twice: when it begins and when it is over."""
 
 import errno
+import logging
 from dataclasses import dataclass
 
 import pytest
@@ -37,11 +38,19 @@ def test_many_refusals_are_told_once(room: Room, caplog: pytest.LogCaptureFixtur
 def test_a_log_that_has_grown_is_told_once(room: Room, caplog: pytest.LogCaptureFixture) -> None:
     room.refuse(ORDERS, FULL, 5)
     room.look({ORDERS: GrowingLog(5)})
+    caplog.set_level(logging.INFO)
     caplog.clear()
     for end_offset in range(6, 10):
         room.look({ORDERS: GrowingLog(end_offset)})
     assert lines(caplog) == ["the log directory /disk takes writes again"]
     assert not room.is_lacking
+
+
+def test_that_it_is_over_asks_for_no_action(room: Room, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    room.refuse_checkpoints(FULL)
+    room.take_checkpoints()
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
 
 
 def test_it_is_not_over_while_somebody_is_refused(room: Room) -> None:
