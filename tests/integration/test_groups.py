@@ -21,6 +21,8 @@ from tests.clients import (
     create_topic,
     numbered,
     produce,
+    read,
+    set_topic_config,
     unique_name,
 )
 from tests.integration.cli.commands import headrace, ok
@@ -183,6 +185,33 @@ def test_offsets_survive_a_crash(start_node: Callable[..., Node]) -> None:
     node.kill()
     node.start()
     assert [committed(node, group, topic, p) for p in range(3)] == [19, 38, 57]
+
+
+def test_offsets_survive_the_compaction_of_their_log(start_node: Callable[..., Node]) -> None:
+    """CON-12, RET-4: it runs while a member commits, and a crash comes right after."""
+    node = start_node(offsets_topic_num_partitions=1, log_cleaner_min_cleanable_ratio=0.01)
+    topic, group = create_topic(node, partitions=3), unique_name("group")
+    with consumer(node, group_id=group, **EARLIEST) as client:
+        client.subscribe([topic])
+        polled_until([client], lambda: len(client.assignment()) == 3)
+        set_topic_config(node, "__consumer_offsets", "segment.ms", "100")
+        number = 0
+
+        def commit_until_compacted() -> bool:
+            nonlocal number
+            for _ in range(50):
+                number += 1
+                places = [TopicPartition(topic, p, number * (p + 1)) for p in range(3)]
+                client.commit(offsets=places, asynchronous=False)
+            return len(read(node, "__consumer_offsets")) < number
+
+        eventually(commit_until_compacted, seconds=60)
+        node.kill()
+        node.start()
+        assert [committed(node, group, topic, p) for p in range(3)] == [
+            number * (p + 1) for p in range(3)
+        ]
+        assert len(described(node, group).members) == 1
 
 
 def test_members_go_on_after_a_crash_of_the_broker(start_node: Callable[..., Node]) -> None:
