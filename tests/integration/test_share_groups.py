@@ -59,6 +59,13 @@ def shares(group: ShareGroupClient) -> dict[str, int]:
     return found
 
 
+def test_a_topic_of_many_partitions_is_shared_out(node: Node, new_group: NewGroup) -> None:
+    """RMQ-1: more than are begun in one turn of the broker's loop."""
+    topic = create_topic(node, partitions=120)
+    (share,) = new_group(topic).join("ada").assignment.topic_partitions
+    assert sorted(share.partitions) == list(range(120))
+
+
 def test_wrong_heartbeats_get_kafkas_codes(node: Node, new_group: NewGroup) -> None:
     topic = create_topic(node)
     group = new_group(topic)
@@ -283,9 +290,9 @@ def test_the_command_line_knows_share_groups(node: Node, new_group: NewGroup) ->
     lags = {one["partition"]: (one["committed"], one["lag"]) for one in described["partitions"]}
     assert lags == {0: (4, 6), 1: (0, 0)}
     assert "6 records" in ok(node, "groups", "describe", name).out
-    part = headrace(node, "groups", "delete", name, "--topic", f"{topic}:0", "--yes")
+    part = headrace(node, "groups", "delete-offsets", name, "--topic", f"{topic}:0", "--yes")
     assert (part.code, "whole topics" in part.err) == (1, True)
-    ok(node, "groups", "delete", name, "--topic", topic, "--yes")
+    ok(node, "groups", "delete-offsets", name, "--topic", topic, "--yes")
     ok(node, "groups", "delete", name, "--yes")
     assert headrace(node, "groups", "describe", name).code == 1
 

@@ -18,8 +18,9 @@ def finish_now(work: Coroutine[Any, Any, T]) -> T | Coroutine[Any, Any, T]:
     except StopIteration as done:
         result: T = done.value
         return result
-    # With this mark, which belongs to a task, a future refuses the next one who awaits it.
-    awaited._asyncio_future_blocking = False
+    if awaited is not None:  # None is `sleep(0)`, which only lets others go first.
+        # With this mark, which belongs to a task, a future refuses the next one who awaits it.
+        awaited._asyncio_future_blocking = False
     return _rest(_Suspended(work, awaited))
 
 
@@ -34,8 +35,9 @@ class _Suspended:
 
     def __await__(self) -> Generator[Any, Any, Any]:
         work, awaited = self._work, self._awaited
-        # Without this mark a task takes a future for something that was yielded by mistake.
-        awaited._asyncio_future_blocking = True
+        if awaited is not None:
+            # Without this mark a task takes a future for something that was yielded by mistake.
+            awaited._asyncio_future_blocking = True
         while True:
             failure: BaseException | None = None
             result = None

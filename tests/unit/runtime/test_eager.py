@@ -44,6 +44,17 @@ async def test_what_waits_is_awaited() -> None:
     assert await task == 103
 
 
+async def test_work_may_let_others_go_first() -> None:
+    async def polite() -> int:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return 3
+
+    rest = finish_now(polite())
+    assert asyncio.iscoroutine(rest)
+    assert await rest == 3
+
+
 async def test_a_cancellation_reaches_the_work() -> None:
     gate: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     task = asyncio.ensure_future(finish_now(slow([gate])))  # type: ignore[arg-type]
