@@ -1,6 +1,7 @@
 """Logs to test with: built in a line, filled in a line, opened again as after a stop or a crash."""
 
 import os
+import struct
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,12 +19,14 @@ from headrace.storage.log import Log
 from headrace.storage.producer_state import Origin
 from headrace.storage.recovery import load_log
 from headrace.storage.resources import Resources
+from headrace.storage.segment import LOG
 from headrace.storage.topic_partition import TopicPartition
 
 NOW = 1_700_000_000_000
 PARTITION = TopicPartition("orders", 0)
 TOPIC_ID = bytes(range(16))
 EVERYTHING = 1 << 40
+_LENGTH_POSITION = 8
 
 
 @contextmanager
@@ -85,6 +88,13 @@ def append(
     info = append_as_leader(log, batch, leader_epoch, now_ms, origin, transaction_version)
     log.advance_high_watermark(log.log_end_offset)
     return info
+
+
+def damage_length(log: Log, position: int, length: int) -> None:
+    """Overwrite the length of the batch at a position of the active segment, behind its back."""
+    with open(log.segments[-1].path(LOG), "r+b") as file:
+        file.seek(position + _LENGTH_POSITION)
+        file.write(struct.pack(">i", length))
 
 
 def sequenced(log: Log, sequence: int, count: int = 1, **fields: Any) -> AppendInfo:

@@ -11,6 +11,13 @@ from pathlib import Path
 import pytest
 from kio.schema.errors import ErrorCode
 
+from headrace.protocol.framing import SIZE_BYTES
+from headrace.protocol.framing import encode_request as encode_request_of
+from headrace.protocol.schemas.share_fetch import (
+    FetchPartition,
+    FetchTopic,
+    ShareFetchRequest,
+)
 from tests.batches import UNTOUCHED_FROM, batch
 from tests.clients import AN_HOUR_AGO, Sent, create_topic, numbered, produce, read_values, values
 from tests.nodes import Node, eventually
@@ -219,6 +226,15 @@ def many_partitions(count: int) -> bytes:
     return encode_request("fetch", 12, **fetch_fields([("t", 0, 0)] * count))
 
 
+def many_shared_partitions(count: int) -> bytes:
+    request = ShareFetchRequest(
+        group_id="g",
+        member_id="m",
+        topics=[FetchTopic(bytes(16), [FetchPartition(index) for index in range(count)])],
+    )
+    return bytes(encode_request_of(request, 1, 1, "wire-test"))[SIZE_BYTES:]
+
+
 def many_empty_batches(count: int) -> bytes:
     fields = produce_fields("t", b"")
     fields["topic_data"][0]["partition_data"] = [{"index": 0, "records": None}] * count
@@ -226,7 +242,9 @@ def many_empty_batches(count: int) -> bytes:
 
 
 @pytest.mark.usefixtures("only_headrace")
-@pytest.mark.parametrize("many", [many_names, many_partitions, many_empty_batches])
+@pytest.mark.parametrize(
+    "many", [many_names, many_partitions, many_shared_partitions, many_empty_batches]
+)
 def test_a_request_for_too_much_at_once_is_refused(
     node: Node, connection: Connection, many: Callable[[int], bytes]
 ) -> None:

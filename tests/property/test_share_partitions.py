@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.errors import InvalidRecordState, InvalidRequest
+from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.shares.partition import (
     Acknowledgement,
-    AcknowledgeType,
     Acquired,
     ShareLimits,
     SharePartition,

@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING
 
 from headrace.broker.configs.config_layers import rules_of
 from headrace.controller.topics import create_topics
-from headrace.errors import HeadraceError, KafkaError, NotLeaderOrFollower, TopicAlreadyExists
+from headrace.errors import (
+    CorruptMessage,
+    HeadraceError,
+    KafkaError,
+    NotLeaderOrFollower,
+    TopicAlreadyExists,
+)
 from headrace.metadata.image import ResourceType
 from headrace.protocol.batches import Record, headers, records_of
 from headrace.protocol.schemas.create_topics import CreatableTopic, CreatableTopicConfig
@@ -124,19 +130,22 @@ class DeadLetters:
     @staticmethod
     def _records(partition: "Partition", letter: Acquired) -> Iterator[Record]:
         log = partition.online_log()
-        offset = max(letter.first, log.log_start_offset)
+        offset = first = max(letter.first, log.log_start_offset)
         while offset <= letter.last and offset < log.log_end_offset:
             data = log.read(offset, _READ_BYTES, log.log_end_offset).read()
+            read_from = offset
             for position, header in headers(data):
                 if header.base_offset > letter.last:
                     return
                 if not header.is_control:
                     for record in records_of(data, position):
-                        if letter.first <= record.offset <= letter.last:
+                        if first <= record.offset <= letter.last:
                             yield record
                 offset = header.next_offset
             if not data:
                 return
+            if offset <= read_from:
+                raise CorruptMessage(f"no batch can be read at offset {offset}")
 
     # --- the topic ------------------------------------------------------------------------------
 

@@ -1,10 +1,13 @@
 """Requests that wait for records: parked on their partitions, woken once per turn of the loop."""
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import asyncio
+
+_log = logging.getLogger(__name__)
 
 
 class Watched(Protocol):
@@ -13,17 +16,25 @@ class Watched(Protocol):
     waiters: "dict[Delayed, None]"
 
 
+class Attempt(Protocol):
+    """Answers a request if it can be by now; returns whether it did."""
+
+    def __call__(self, *, is_last: bool) -> bool: ...
+
+
 class Delayed:
     """A request that is tried again when one of the things it watches has changed.
 
     `attempt` answers the request and returns true, or returns false to wait on. It is called a
-    last time with `is_last=True` when the time is up.
+    last time with `is_last=True` when the time is up. If it fails nobody will answer any more, so
+    `give_up` is called, which closes the connection; others who wait are tried all the same.
     """
 
-    __slots__ = ("_attempt", "_timer", "_watched")
+    __slots__ = ("_attempt", "_give_up", "_timer", "_watched")
 
-    def __init__(self, attempt: Callable[[bool], bool]) -> None:
+    def __init__(self, attempt: Attempt, give_up: Callable[[], None]) -> None:
         self._attempt = attempt
+        self._give_up = give_up
         self._timer: asyncio.TimerHandle | None = None
         self._watched: tuple[Watched, ...] = ()
 
@@ -45,12 +56,20 @@ class Delayed:
         self._watched = ()
 
     def try_again(self) -> None:
-        if self._timer is not None and self._attempt(False):
+        if self._timer is not None and self._is_answered(is_last=False):
             self.abandon()
 
     def _expire(self) -> None:
         self.abandon()
-        self._attempt(True)
+        self._is_answered(is_last=True)
+
+    def _is_answered(self, *, is_last: bool) -> bool:
+        try:
+            return self._attempt(is_last=is_last)
+        except Exception:
+            _log.exception("a request that waited failed; its connection is closed")
+            self._give_up()
+            return True
 
 
 class WakeUps:

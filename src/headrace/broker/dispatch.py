@@ -23,7 +23,10 @@ from headrace.protocol import hot_fetch, hot_produce
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import DecodeError, read_bounded
 from headrace.protocol.framing import encode_response, frame_response, read_request_header
+from headrace.protocol.message import Message
 from headrace.protocol.request_limits import ELEMENTS_MAX, REQUEST_BYTES_MAX
+from headrace.protocol.schemas.fetch import FetchRequest
+from headrace.protocol.schemas.share_fetch import ShareFetchRequest
 
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
@@ -37,12 +40,17 @@ _API_VERSIONS = int(ApiKey.API_VERSIONS)
 
 
 class RawEntry(NamedTuple):
-    """An API whose handler reads the frame and answers the connection by itself."""
+    """An API whose handler answers the connection by itself.
+
+    It is given the request, of which not too much is read; without a request type it is given
+    the frame and the position of the request there, and sees to the limit itself.
+    """
 
     key: int
     flexible_from: int
     versions: range
-    handler: Callable[["Broker", Connection, memoryview, int, int, int], None]
+    handler: Callable[..., None]
+    request_type: type[Message] | None = None
 
 
 class Dispatcher:
@@ -58,8 +66,12 @@ class Dispatcher:
             raw.key: raw
             for raw in (
                 RawEntry(_PRODUCE, hot_produce.FLEXIBLE_FROM, APIS[_PRODUCE].versions, produce),
-                RawEntry(_FETCH, hot_fetch.FLEXIBLE_FROM, APIS[_FETCH].versions, fetch),
-                RawEntry(_SHARE_FETCH, 0, APIS[_SHARE_FETCH].versions, share_fetch),
+                RawEntry(
+                    _FETCH, hot_fetch.FLEXIBLE_FROM, APIS[_FETCH].versions, fetch, FetchRequest
+                ),
+                RawEntry(
+                    _SHARE_FETCH, 0, APIS[_SHARE_FETCH].versions, share_fetch, ShareFetchRequest
+                ),
             )
         }
 
@@ -109,15 +121,18 @@ class Dispatcher:
         correlation_id: int,
         client_size: int,
     ) -> None:
-        """Serve a request whose handler reads the frame itself."""
+        """Serve a request whose handler answers by itself."""
         if version not in raw.versions:
             raise _unsupported(raw.key, version)
-        if raw.key != _PRODUCE:
-            _check_size(len(frame), raw.key)
         body = _HEADER.size + max(client_size, 0)
         if version >= raw.flexible_from:
             body = hot_produce.skip_tags(frame, body)
-        raw.handler(self._broker, connection, frame, body, version, correlation_id)
+        if raw.request_type is None:
+            raw.handler(self._broker, connection, frame, body, version, correlation_id)
+            return
+        _check_size(len(frame), raw.key)
+        request, _ = read_bounded(raw.request_type, version, frame, body, ELEMENTS_MAX)
+        raw.handler(self._broker, connection, request, version, correlation_id)
 
     def _serve(self, connection: Connection, frame: memoryview, began: int) -> None:
         header, body = read_request_header(frame)

@@ -105,6 +105,7 @@ class SharePartitions:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
+        self._by_group: dict[str, dict[SharePartitionKey, LedSharePartition]] = {}
         self._rules: dict[str, tuple[object, BrokerSettings, GroupRules]] = {}
         self._locks: TimerQueue[SharePartitionKey] = TimerQueue()
         self._ringing: asyncio.TimerHandle | None = None
@@ -149,6 +150,7 @@ class SharePartitions:
                 return led
             self.forget(led)
         led = self._led[key] = LedSharePartition(key, partition)
+        self._by_group.setdefault(key.group_id, {})[key] = led
         loading = finish_now(self._load(led))
         if loading is not None:
             self._broker.tasks.start(loading, f"load {led.name}")
@@ -159,6 +161,12 @@ class SharePartitions:
             core = await self._loaded(led)
         except KafkaError as error:
             led.failure = as_told_by_leader(error)
+            self.forget(led)
+            return
+        except Exception:
+            # Not kept: it would neither be loaded nor begin to be, and members would wait for ever.
+            _log.exception("%s cannot be loaded", led.name)
+            led.failure = UnknownServerError("the broker failed; its log has the details")
             self.forget(led)
             return
         if not led.is_live:
@@ -231,6 +239,13 @@ class SharePartitions:
                 return None
         return None
 
+    def read(self, led: LedSharePartition, taken: Taken) -> bytes:
+        """The records themselves; if they cannot be read their locks run out and they come back."""
+        try:
+            return taken.records.read()
+        except OSError as error:
+            raise led.partition.online_log().storage_error(error) from error
+
     def readable_bytes(self, led: LedSharePartition, size_max: int) -> int:
         """How much there would be to send, for those who wait for more than a little."""
         core = led.core
@@ -288,9 +303,11 @@ class SharePartitions:
         """Write a change, then let it count; if it cannot be written nothing has happened."""
         try:
             await self._write(led, core, change)
-        except KafkaError as error:
+        except BaseException as error:
             core.roll_back(change)
-            raise as_told_by_leader(error) from error
+            if isinstance(error, KafkaError):
+                raise as_told_by_leader(error) from error
+            raise
         self._apply(led, core, change)
 
     async def _commit_or_log(
@@ -304,6 +321,8 @@ class SharePartitions:
             await self._write(led, core, change)
         except KafkaError as error:
             _log.warning("%s: records that came back were not written: %s", led.name, error)
+        except Exception:
+            _log.exception("%s: records that came back were not written", led.name)
         self._apply(led, core, change)
 
     async def _write(self, led: LedSharePartition, core: SharePartition, change: Change) -> None:
@@ -373,7 +392,11 @@ class SharePartitions:
         led.is_live = False
         if self._led.get(led.key) is led:
             del self._led[led.key]
-        self._locks.cancel(led.key)
+            of_group = self._by_group[led.key.group_id]
+            del of_group[led.key]
+            if not of_group:
+                del self._by_group[led.key.group_id]
+            self._locks.cancel(led.key)  # If another has taken its place, the timer is that one's.
         self._wake(led)
 
     def letters_written(self, led: LedSharePartition) -> None:
@@ -385,12 +408,9 @@ class SharePartitions:
 
         One whose dead letters are just being written is kept: it would write them twice.
         """
-        if not self.sessions.of_group(group_id):
-            self._forget_all(
-                led
-                for led in self._led.values()
-                if led.key.group_id == group_id and not self.dead_letters.is_at_work(led)
-            )
+        if not self.sessions.serves(group_id):
+            led = self._by_group.get(group_id, {}).values()
+            self._forget_all(one for one in led if not self.dead_letters.is_at_work(one))
 
     def forget_topics(self, topic_ids: "Iterable[Uuid]") -> None:
         gone = set(topic_ids)

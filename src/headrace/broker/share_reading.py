@@ -8,7 +8,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
-from headrace.protocol.batches import CONTROL, HEADER, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL
+from headrace.errors import CorruptMessage
+from headrace.protocol.batches import (
+    CONTROL,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    TRANSACTIONAL,
+)
 from headrace.runtime import files
 from headrace.shares.partition import Span
 from headrace.storage.indexes import AbortedTransaction
@@ -24,21 +32,32 @@ class Batches:
 
     def __init__(self, slice_: LogSlice, aborted: Sequence[AbortedTransaction]) -> None:
         self._slice = slice_
-        self._aborted = aborted
+        self._aborted: dict[int, list[AbortedTransaction]] = {}
+        for one in aborted:
+            self._aborted.setdefault(one.producer_id, []).append(one)
         self._seen: list[tuple[int, int, int, int]] = []  # First, last, position, end.
 
     def __iter__(self) -> Iterator[Span]:
         slice_ = self._slice
         position, end = slice_.position, slice_.position + slice_.size
         window, window_at = b"", position
+        before = -1
         while end - position >= HEADER_SIZE:
             if position + HEADER_SIZE > window_at + len(window):
                 size = min(_WINDOW_BYTES, end - position)
                 window, window_at = files.pread(slice_.fileno(), size, position), position
+                if len(window) < HEADER_SIZE:
+                    raise CorruptMessage(f"the file ends in a batch header at position {position}")
             header = HEADER.unpack_from(window, position - window_at)
             first, attributes, producer_id = header[0], header[5], header[9]
             last = first + header[6]
             batch_end = position + header[1] + LOG_OVERHEAD
+            if (
+                header[3] != MAGIC
+                or not before < first <= last
+                or not position + HEADER_SIZE <= batch_end <= end
+            ):
+                raise CorruptMessage(f"the batch header at position {position} is damaged")
             self._seen.append((first, last, position, batch_end))
             is_skipped = bool(attributes & CONTROL) or (
                 bool(attributes & TRANSACTIONAL)
@@ -46,7 +65,7 @@ class Batches:
                 and self._is_aborted(producer_id, first)
             )
             yield Span(first, last, is_skipped)
-            position = batch_end
+            position, before = batch_end, last
 
     def part(self, first: int, last: int) -> LogSlice:
         """The part of the slice that holds some offsets, from the batches that were looked at."""
@@ -58,8 +77,8 @@ class Batches:
 
     def _is_aborted(self, producer_id: int, offset: int) -> bool:
         return any(
-            one.producer_id == producer_id and one.first_offset <= offset <= one.last_offset
-            for one in self._aborted
+            one.first_offset <= offset <= one.last_offset
+            for one in self._aborted.get(producer_id, ())
         )
 
 
@@ -73,5 +92,6 @@ def read_batches(
     slice_ = log.read(offset, size_max, bound, at_least_one=at_least_one)
     if not slice_.size:
         return None
-    aborted = log.aborted_transactions(offset, bound) if is_read_committed else ()
-    return Batches(slice_, aborted)
+    if not is_read_committed:
+        return Batches(slice_, ())
+    return Batches(slice_, log.aborted_transactions(offset, log.end_of(slice_, offset)))

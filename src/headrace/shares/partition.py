@@ -12,24 +12,14 @@ step is a `Change`, which is written before it counts: decide, let the persister
 """
 
 from collections.abc import Iterable, Sequence
-from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
 
 from headrace.errors import InvalidRecordState, InvalidRequest
+from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.shares.runs import Change, RecordState, Run, Runs
 from headrace.shares.state import SharePartitionState, StateBatch
-
-
-class AcknowledgeType(IntEnum):
-    """What a member says of a record; a gap is an offset at which it found none."""
-
-    GAP = 0
-    ACCEPT = 1
-    RELEASE = 2
-    REJECT = 3
-    RENEW = 4
 
 
 class ShareLimits(msgspec.Struct, frozen=True):

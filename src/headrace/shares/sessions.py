@@ -6,7 +6,8 @@ go back when its session ends: by its last request (epoch -1), with its connecti
 leaves the group. The number of sessions has a bound; who comes too late has to wait.
 """
 
-from collections.abc import Hashable, Iterable
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable
 from typing import NamedTuple
 
 from headrace.errors import (
@@ -20,6 +21,8 @@ from headrace.protocol.uuids import Uuid
 FINAL_EPOCH = -1
 INITIAL_EPOCH = 0
 _EPOCH_MAX = (1 << 31) - 1
+TARGETS_MAX = 10_000
+"""The most partitions of a session: every fetch looks at all of them."""
 
 
 class SessionKey(NamedTuple):
@@ -64,19 +67,21 @@ class ShareSessions:
         self._sessions_max = sessions_max
         self._sessions: dict[SessionKey, ShareSession] = {}
         self._by_connection: dict[Hashable, dict[SessionKey, None]] = {}
+        self._by_group: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def of_group(self, group_id: str) -> list[ShareSession]:
-        return [session for key, session in self._sessions.items() if key.group_id == group_id]
+    def serves(self, group_id: str) -> bool:
+        """Whether a member of this group has a session."""
+        return group_id in self._by_group
 
     def fetch(
         self,
         key: SessionKey,
         epoch: int,
-        wanted: Iterable[Target],
-        forgotten: Iterable[Target],
+        wanted: Collection[Target],
+        forgotten: Collection[Target],
         connection: Hashable,
         *,
         has_acknowledgements: bool,
@@ -89,13 +94,16 @@ class ShareSessions:
         session = self._find(key)
         if epoch == FINAL_EPOCH:
             return session
+        if not (wanted or forgotten):
+            _step(session, epoch)
+            return session
+        gone = set(forgotten)
+        targets = {target: None for target in session.targets if target not in gone}
+        targets.update(dict.fromkeys(wanted))
+        _check_count(targets)
         _step(session, epoch)
-        for target in forgotten:
-            session.targets.pop(target, None)
-        for target in wanted:
-            if target not in session.targets:
-                session.targets[target] = None
-                session.unheard.add(target)
+        session.unheard |= targets.keys() - session.targets.keys()
+        session.targets = targets
         return session
 
     def acknowledge(self, key: SessionKey, epoch: int) -> ShareSession:
@@ -115,6 +123,9 @@ class ShareSessions:
             del keys[key]
             if not keys:
                 del self._by_connection[session.connection]
+            self._by_group[key.group_id] -= 1
+            if not self._by_group[key.group_id]:
+                del self._by_group[key.group_id]
         return session
 
     def disconnect(self, connection: Hashable) -> list[ShareSession]:
@@ -125,6 +136,8 @@ class ShareSessions:
     def _open(
         self, key: SessionKey, wanted: Iterable[Target], connection: Hashable
     ) -> ShareSession:
+        targets = dict.fromkeys(wanted)
+        _check_count(targets)
         self.close(key)
         if len(self._sessions) >= self._sessions_max:
             raise ShareSessionLimitReached(
@@ -132,10 +145,11 @@ class ShareSessions:
                 "(group.share.max.share.sessions)"
             )
         session = ShareSession(key, connection)
-        session.targets = dict.fromkeys(wanted)
+        session.targets = targets
         session.unheard = set(session.targets)
         self._sessions[key] = session
         self._by_connection.setdefault(connection, {})[key] = None
+        self._by_group[key.group_id] += 1
         return session
 
     def _find(self, key: SessionKey) -> ShareSession:
@@ -145,6 +159,14 @@ class ShareSessions:
                 f"member {key.member_id} of {key.group_id} has no share session here"
             )
         return session
+
+
+def _check_count(targets: Collection[Target]) -> None:
+    if len(targets) > TARGETS_MAX:
+        raise InvalidRequest(
+            f"a share session is for {TARGETS_MAX} partitions at most, not {len(targets)}; "
+            "let more members share them"
+        )
 
 
 def _step(session: ShareSession, epoch: int) -> None:

@@ -9,7 +9,7 @@ partition reads the state: the one before must not write any more. The state epo
 the state is begun anew: what a leader still writes of the old one must not come after that.
 """
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,6 +32,7 @@ from headrace.protocol.schemas.records import shares as schemas
 from headrace.protocol.uuids import Uuid
 from headrace.shares import records
 from headrace.shares.batches import combine
+from headrace.shares.runs import RecordState
 from headrace.shares.state import (
     UNINITIALIZED,
     UNKNOWN_COUNT,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
 TYPES: RecordTypes = record_types(schemas)
 
+_STATES = frozenset(RecordState)
 ANY_EPOCH = -1
 """An epoch that is not compared: of one who does not know it."""
 
@@ -130,14 +132,20 @@ class ShareShard:
         batches: Sequence[StateBatch],
         now_ms: int,
     ) -> Effects[SharePartitionState]:
-        """Take in what has changed."""
+        """Take in what has changed.
+
+        A leader's writes may come in another order than it has decided on them, and one that
+        came late knows an earlier start: what is done with stays so. Only who begins a state anew
+        takes its start back.
+        """
         _check_key(key)
         held = self._known(key, "Write")
         _check_leader_epoch(held, leader_epoch)
         _check_state_epoch(held, state_epoch)
         self._check_exists(key)
+        _check_batches(batches)
         known = held.state
-        start = known.start_offset if start_offset == UNINITIALIZED else start_offset
+        start = max(known.start_offset, start_offset)
         state = SharePartitionState(
             state_epoch=known.state_epoch,
             leader_epoch=known.leader_epoch,
@@ -288,7 +296,7 @@ def _replayed(held: Held | None, value: object, offset: int) -> Held:
 
 
 def _updated(known: SharePartitionState, value: schemas.ShareUpdateValue) -> SharePartitionState:
-    start = known.start_offset if value.start_offset == UNINITIALIZED else value.start_offset
+    start = max(known.start_offset, value.start_offset)
     is_told = value.leader_epoch != ANY_EPOCH
     return SharePartitionState(
         state_epoch=known.state_epoch,
@@ -302,6 +310,16 @@ def _updated(known: SharePartitionState, value: schemas.ShareUpdateValue) -> Sha
 def _check_key(key: SharePartitionKey) -> None:
     if key.partition < 0:
         raise InvalidRequest("The partition id cannot be a negative number.")
+
+
+def _check_batches(batches: Iterable[StateBatch]) -> None:
+    """What is written here a leader will read one day, and no leader knows other states."""
+    for batch in batches:
+        if batch.delivery_state not in _STATES or batch.last_offset < batch.first_offset:
+            raise InvalidRequest(
+                f"offsets {batch.first_offset} to {batch.last_offset} cannot have the delivery "
+                f"state {batch.delivery_state}"
+            )
 
 
 def _check_leader_epoch(held: Held, epoch: int) -> None:

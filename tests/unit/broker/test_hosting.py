@@ -114,7 +114,7 @@ def test_a_deleted_topic_loses_its_logs_and_its_waiters_are_woken(node: Node) ->
     node.create("orders", 2)
     node.settle()
     waiting = node.partitions.find("orders", 1)
-    waiting.waiters[Delayed(lambda is_last: True)] = None
+    waiting.waiters[Delayed(lambda *, is_last: True, lambda: None)] = None
     node.publish(RemoveTopicRecord(topic_id("orders")))
     assert directories_of(node) == set()
     assert node.wake_ups.changes == [waiting]

@@ -1,6 +1,7 @@
 """Share partitions on their way to disk: what counts if the persister fails, when locks end."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -11,17 +12,23 @@ from headrace.broker.partitions import Partition
 from headrace.broker.share_partitions import LedSharePartition, SharePartitions, Taken
 from headrace.errors import (
     CoordinatorNotAvailable,
+    CorruptMessage,
     FencedStateEpoch,
     InvalidRecordState,
-    KafkaError,
+    KafkaStorageError,
     NotCoordinator,
     NotLeaderOrFollower,
+    UnknownServerError,
 )
 from headrace.metadata.image import ResourceType
-from headrace.shares.partition import Acknowledgement, AcknowledgeType, Acquired, Wish
+from headrace.protocol.acknowledge_types import AcknowledgeType
+from headrace.runtime.files import OpenFile
+from headrace.shares.partition import Acknowledgement, Acquired, Wish
 from headrace.shares.sessions import SessionKey, Target
 from headrace.shares.state import SharePartitionKey, SharePartitionState, StateBatch
-from tests.logs import append
+from headrace.storage.reading import LogSlice
+from tests.clients import SECONDS_MAX
+from tests.logs import append, damage_length
 from tests.unit.broker.api.builders import a_broker, a_topic, with_configs
 
 GROUP, ADA, BOB = "group", "ada", "bob"
@@ -34,7 +41,7 @@ class ScriptedStates:
     def __init__(self) -> None:
         self.state = SharePartitionState(start_offset=0)
         self.written: list[tuple[int, int, list[StateBatch]]] = []
-        self.failure: KafkaError | None = None
+        self.failure: Exception | None = None
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> SharePartitionState:
         if self.failure is not None:
@@ -159,6 +166,71 @@ async def test_a_load_that_failed_is_told_and_tried_again(bench: Bench) -> None:
     assert isinstance(led.failure, CoordinatorNotAvailable)
     bench.states.failure = None
     assert bench.open().core is not None
+
+
+async def test_a_state_that_cannot_be_understood_is_told_and_read_again(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.states.state = SharePartitionState(
+        start_offset=0, batches=(StateBatch(0, 3, delivery_state=9, delivery_count=1),)
+    )
+    led = bench.open()
+    assert isinstance(led.failure, UnknownServerError)
+    assert "cannot be loaded" in caplog.text
+    bench.states.state = SharePartitionState(start_offset=0)
+    assert bench.open().core is not None
+
+
+async def test_a_write_that_fails_for_whatever_reason_has_not_happened(bench: Bench) -> None:
+    led = bench.open()
+    bench.take(led)
+    bench.states.failure = RuntimeError("our own fault")
+    with pytest.raises(RuntimeError):
+        await bench.say(led, ACCEPT)
+    bench.states.failure = None
+    await bench.say(led, ACCEPT)
+    assert bench.states.written == [(10, 0, [])]
+
+
+async def test_records_that_come_back_are_free_whatever_the_write_does(bench: Bench) -> None:
+    led = bench.open()
+    target = Target(bench.key.topic_id, 0)
+    for member in (ADA, BOB):
+        key = SessionKey(GROUP, member)
+        bench.shares.sessions.fetch(key, 0, [target], (), member, has_acknowledgements=False)
+    bench.take(led)
+    bench.states.failure = RuntimeError("our own fault")
+    bench.shares.disconnected(ADA)
+    assert bench.take(led, BOB) is not None
+
+
+async def test_who_is_forgotten_late_takes_no_lock_of_its_successor(bench: Bench) -> None:
+    bench.broker.settings = cast(Any, _SoonerLocks(bench.broker.settings))
+    first = bench.open()
+    bench.partition.leader_epoch += 1
+    led = bench.open()
+    bench.take(led)
+    bench.shares.forget(first)
+    bench.broker.clock.time_ms += 5
+    async with asyncio.timeout(SECONDS_MAX):
+        while bench.take(led, BOB) is None:
+            await asyncio.sleep(0)
+
+
+async def test_a_batch_that_was_damaged_on_disk_is_told(bench: Bench) -> None:
+    led = bench.open()
+    damage_length(bench.partition.online_log(), 0, -12)
+    with pytest.raises(CorruptMessage, match="position 0"):
+        bench.take(led)
+
+
+async def test_records_that_cannot_be_read_are_told(bench: Bench, tmp_path: Path) -> None:
+    led = bench.open()
+    taken = bench.take(led)
+    assert taken is not None
+    nowhere = OpenFile(os.open(tmp_path, os.O_RDONLY))
+    with pytest.raises(KafkaStorageError):
+        bench.shares.read(led, Taken(LogSlice(nowhere, 0, 100), taken.acquired))
 
 
 async def test_another_leader_epoch_means_another_share_partition(bench: Bench) -> None:

@@ -1,15 +1,21 @@
 """A log's batches as share groups see them."""
 
+import os
 from pathlib import Path
+from typing import Any, cast
+
+import pytest
 
 from headrace.broker.share_reading import read_batches
+from headrace.errors import CorruptMessage
 from headrace.protocol.batches import Record, build_batch, headers
 from headrace.protocol.control_records import ControlType, control_key
 from headrace.shares.partition import Span
 from headrace.storage.appending import append_as_leader
 from headrace.storage.log import Log
 from headrace.storage.producer_state import Origin
-from tests.logs import NOW, append, new_log
+from headrace.storage.segment import LOG
+from tests.logs import NOW, append, damage_length, new_log
 
 MARKER_VALUE = bytes(6)
 
@@ -63,6 +69,48 @@ def test_markers_are_skipped_and_aborted_records_where_committed_ones_are_wanted
     assert skipped == [1, 3, 5]
     skipped = [span.first for span in spans(log, is_read_committed=True) if span.is_skipped]
     assert skipped == [0, 1, 3, 5]
+
+
+@pytest.mark.parametrize("length", [-12, -1_000, 0, 40, 60, 1 << 30])
+def test_a_damaged_length_is_corruption_and_no_endless_walk(tmp_path: Path, length: int) -> None:
+    log = new_log(tmp_path)
+    append(log, b"x" * 100)
+    append(log, b"y" * 100)
+    damage_length(log, 0, length)
+    with pytest.raises(CorruptMessage, match="is damaged"):
+        spans(log)
+
+
+def test_a_file_that_ends_early_is_corruption(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    for _ in range(2):
+        append(log, b"x" * 5_000)
+    batches = read_batches(log, 0, 1 << 20, at_least_one=True, is_read_committed=False)
+    assert batches is not None
+    os.truncate(log.segments[-1].path(LOG), 5_100)
+    with pytest.raises(CorruptMessage, match="ends"):
+        list(batches)
+
+
+def test_only_what_a_slice_covers_is_asked_of_the_transactions(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    for sequence in range(20):
+        transact(log, 7, sequence, commits=False)
+    asked: list[tuple[int, int]] = []
+    find = log.aborted_transactions
+
+    class Watching:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(log, name)
+
+        def aborted_transactions(self, offset: int, end_offset: int) -> Any:
+            asked.append((offset, end_offset))
+            return find(offset, end_offset)
+
+    batches = read_batches(cast(Log, Watching()), 10, 1, at_least_one=True, is_read_committed=True)
+    assert batches is not None
+    assert [span.is_skipped for span in batches] == [True]
+    assert asked == [(10, 11)]
 
 
 def test_a_part_holds_the_batches_of_some_offsets(tmp_path: Path) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from headrace.errors import InvalidRecordState, InvalidRequest
+from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.shares.partition import (
     Acknowledgement,
-    AcknowledgeType,
     Acquired,
     ShareLimits,
     SharePartition,

@@ -8,7 +8,7 @@ from headrace.errors import (
     ShareSessionLimitReached,
     ShareSessionNotFound,
 )
-from headrace.shares.sessions import SessionKey, ShareSession, ShareSessions, Target
+from headrace.shares.sessions import TARGETS_MAX, SessionKey, ShareSession, ShareSessions, Target
 
 ADA, BOB = SessionKey("group", "ada"), SessionKey("group", "bob")
 FIRST, SECOND = Target(bytes(16), 0), Target(bytes(16), 1)
@@ -102,12 +102,25 @@ def test_there_is_room_for_so_many_sessions() -> None:
     assert len(sessions) == 1
 
 
+def test_a_session_has_a_bound() -> None:
+    sessions = ShareSessions(1)
+    many = [Target(bytes(16), index) for index in range(TARGETS_MAX + 1)]
+    with pytest.raises(InvalidRequest, match="more members"):
+        fetch(sessions, 0, *many)
+    fetch(sessions, 0, *many[1:])
+    with pytest.raises(InvalidRequest, match="more members"):
+        fetch(sessions, 1, many[0])
+    assert len(fetch(sessions, 1, many[0], forgotten=(many[1],)).targets) == TARGETS_MAX
+
+
 def test_sessions_end_with_their_connection() -> None:
     sessions = ShareSessions(3)
     fetch(sessions, 0, FIRST)
     fetch(sessions, 0, FIRST, key=BOB, connection="two")
     assert [session.key for session in sessions.disconnect("one")] == [ADA]
-    assert [session.key for session in sessions.of_group("group")] == [BOB]
+    assert sessions.serves("group")
+    assert [session.key for session in sessions.disconnect("two")] == [BOB]
+    assert not sessions.serves("group")
     assert sessions.disconnect("one") == []
 
 

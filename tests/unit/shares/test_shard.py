@@ -94,6 +94,35 @@ def test_what_was_not_begun_is_neither_read_nor_written() -> None:
         states.write(acknowledged(0, 1))
 
 
+def test_a_write_that_comes_late_takes_no_start_back() -> None:
+    """Two of a leader's writes in flight: the later decision is written first."""
+    states = States()
+    states.initialize()
+    states.read(5)
+    states.write(start=5)
+    states.write(acknowledged(5, 9), start=0)
+    assert states.read(5).start_offset == 5
+    assert states.reloaded().held[KEY].state == states.shard.held[KEY].state
+
+
+def test_who_begins_a_state_anew_may_go_back() -> None:
+    states = States()
+    states.initialize(start=50)
+    states.initialize(epoch=2, start=10)
+    assert states.read(5).start_offset == 10
+    assert states.reloaded().held[KEY].state.start_offset == 10
+
+
+@pytest.mark.parametrize(
+    "batch", [StateBatch(0, 3, 9, 1), StateBatch(0, 3, -1, 1), StateBatch(3, 0, 2, 1)]
+)
+def test_what_no_leader_could_read_is_not_written(batch: StateBatch) -> None:
+    states = States()
+    states.initialize()
+    with pytest.raises(InvalidRequest, match="delivery state"):
+        states.write(batch)
+
+
 def test_a_new_leader_locks_the_last_one_out() -> None:
     states = States()
     states.initialize()

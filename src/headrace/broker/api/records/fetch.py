@@ -20,9 +20,7 @@ from headrace.errors import (
     UnknownTopicOrPartition,
 )
 from headrace.protocol.api_keys import ApiKey
-from headrace.protocol.codec import decode, read_bounded
 from headrace.protocol.hot_fetch import TOPIC_IDS_FROM, FetchedPartition, write_fetch
-from headrace.protocol.request_limits import ELEMENTS_MAX
 from headrace.protocol.schemas.fetch import FetchRequest
 
 if TYPE_CHECKING:
@@ -40,15 +38,10 @@ _INLINE_BYTES_MAX = 8 * 1024  # Up to here a read and one send are cheaper than 
 def fetch(
     broker: "Broker",
     connection: "Connection",
-    frame: memoryview,
-    position: int,
+    request: FetchRequest,
     version: int,
     correlation_id: int,
 ) -> None:
-    if len(frame) <= ELEMENTS_MAX:
-        request = decode(FetchRequest, version, frame, position)
-    else:
-        request, _ = read_bounded(FetchRequest, version, frame, position, ELEMENTS_MAX)
     try:
         context = broker.fetch_sessions.context(request, version, broker.loop.time())
     except KafkaError as error:
@@ -97,10 +90,10 @@ class _Fetch:
 
     def serve(self) -> None:
         is_last = self._request.max_wait_ms <= 0 or not self._context.targets
-        if self._attempt(is_last):
+        if self._attempt(is_last=is_last):
             return
         self._parked_at = perf_counter_ns()
-        delayed = Delayed(self._attempt)
+        delayed = Delayed(self._attempt, self._connection.close)
         delayed.park(self._broker.loop, self._watched(), self._request.max_wait_ms / 1000)
         self._connection.wait(delayed.abandon)
 
@@ -114,7 +107,7 @@ class _Fetch:
                     found.append(partition)
         return found
 
-    def _attempt(self, is_last: bool) -> bool:
+    def _attempt(self, *, is_last: bool) -> bool:
         reads, size, failed = self._read()
         if not (is_last or failed or size >= self._request.min_bytes):
             return False

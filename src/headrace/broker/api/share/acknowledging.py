@@ -9,7 +9,8 @@ from headrace.errors import (
     UnknownTopicId,
     UnknownTopicOrPartition,
 )
-from headrace.shares.partition import Acknowledgement, AcknowledgeType
+from headrace.protocol.acknowledge_types import AcknowledgeType
+from headrace.shares.partition import Acknowledgement
 from headrace.shares.sessions import SessionKey, Target
 from headrace.shares.state import SharePartitionKey
 

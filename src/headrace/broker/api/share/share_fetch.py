@@ -27,7 +27,6 @@ from headrace.errors import (
     ShareSessionLimitReached,
 )
 from headrace.protocol.api_keys import ApiKey
-from headrace.protocol.codec import decode
 from headrace.protocol.hot_share_fetch import SharedRecords, write_share_fetch
 from headrace.protocol.schemas.share_fetch import ShareFetchRequest
 from headrace.runtime.eager import finish_now
@@ -51,12 +50,10 @@ _RECORD_LIMIT = 1
 def share_fetch(
     broker: "Broker",
     connection: "Connection",
-    frame: memoryview,
-    position: int,
+    request: ShareFetchRequest,
     version: int,
     correlation_id: int,
 ) -> None:
-    request = decode(ShareFetchRequest, version, frame, position)
     _ShareFetch(broker, connection, request, version, correlation_id).serve()
 
 
@@ -68,6 +65,7 @@ class _ShareFetch:
         "_connection",
         "_correlation_id",
         "_errors",
+        "_inline",
         "_key",
         "_led",
         "_parked_at",
@@ -96,6 +94,7 @@ class _ShareFetch:
         self._verdicts: Verdicts = {}
         self._led: dict[Target, LedSharePartition] = {}
         self._errors: dict[Target, KafkaError] = {}
+        self._inline: dict[Target, bytes] = {}  # Records that go out with the answer's own bytes.
 
     def serve(self) -> None:
         try:
@@ -117,11 +116,11 @@ class _ShareFetch:
     async def _fetch_after(self, rest: Coroutine[Any, Any, None]) -> None:
         try:
             await rest
+            if not self._connection.closed:
+                self._fetch()
         except Exception:
             _log.exception("a share fetch of %s failed; it is closed", self._connection.host)
             self._connection.close()
-        if not self._connection.closed:
-            self._fetch()
 
     # --- the session ------------------------------------------------------------------------------
 
@@ -191,7 +190,7 @@ class _ShareFetch:
         if self._attempt(is_last=not self._led or request.max_wait_ms <= 0):
             return
         self._park()
-        delayed = Delayed(lambda is_last: self._attempt(is_last=is_last))
+        delayed = Delayed(self._attempt, self._connection.close)
         delayed.park(self._broker.loop, self._watched(), request.max_wait_ms / 1000)
         self._connection.wait(delayed.abandon)
 
@@ -252,6 +251,8 @@ class _ShareFetch:
                 if not led.is_live:
                     raise led.failure or NotLeaderOrFollower(f"{led.name} is not led here any more")
                 found = shares.take(led, wish, bytes_left, at_least_one=not taken)
+                if found is not None and found.records.size <= _INLINE_BYTES_MAX:
+                    self._inline[target] = shares.read(led, found)
             except KafkaError as error:
                 self._errors[target] = error
                 continue
@@ -281,11 +282,9 @@ class _ShareFetch:
                 self._broker.metrics.requests.failed(ApiKey.SHARE_FETCH, failure.code)
         records: LogSlice | bytes | None = None
         if taken is not None:
-            records = taken.records
+            records = self._inline.get(target, taken.records)
             metrics = self._led[target].partition.topic.metrics
-            metrics.bytes_out += records.size
-            if records.size <= _INLINE_BYTES_MAX:
-                records = records.read()
+            metrics.bytes_out += taken.records.size
         return SharedRecords(
             target.partition,
             0 if error is None else error.code,
