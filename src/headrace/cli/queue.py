@@ -25,19 +25,23 @@ from headrace.cli.record_text import formatter, record_json
 from headrace.client.addresses import BrokerUnreachable
 from headrace.client.admin import Admin
 from headrace.client.descriptions import ConfigChange
-from headrace.client.work_queue import Task, Verdict, Worker
+from headrace.client.work_queue import Task, Worker
 from headrace.errors import GroupIdNotFound, HeadraceError, KafkaError
+from headrace.protocol.acknowledge_types import AcknowledgeType
 
 AT_ONCE = 100
 _RESET = "share.auto.offset.reset"
 _LIMIT = "share.delivery.count.limit"
 _RECONNECT_S = 0.5
-_VERDICTS = {
-    Fate.DONE: Verdict.ACCEPT,
-    Fate.REJECTED: Verdict.REJECT,
-    Fate.GIVEN_BACK: Verdict.RELEASE,
-    Fate.GIVEN_UP: Verdict.RELEASE,
+_ACKNOWLEDGED = {
+    Fate.DONE: AcknowledgeType.ACCEPT,
+    Fate.REJECTED: AcknowledgeType.REJECT,
+    Fate.GIVEN_BACK: AcknowledgeType.RELEASE,
+    Fate.GIVEN_UP: AcknowledgeType.RELEASE,
 }
+
+Show = Callable[[Task], object]
+"""Writes a task to standard output."""
 
 
 group_option = click.option(
@@ -107,7 +111,9 @@ def put(
     metavar="COMMAND",
     help="Run this for each task, which is its standard input. Exit code 0 accepts the task, 65"
     " rejects it, any other gives it back to be tried again, after a pause. 126 and 127, by which"
-    " a shell says that it cannot run COMMAND, give it back and end the work.",
+    " a shell says that it cannot run COMMAND, give it back and end the work. However long it"
+    " takes, the task stays its own, unless the group forbids renewals or the broker is older than"
+    " Kafka 4.2.",
 )
 @click.option(
     "--wait",
@@ -160,7 +166,7 @@ def take(
                 return shift.execute(program, limit, rescue)
             if fate == "release":
                 return shift.look(limit)
-            verdict = Verdict.REJECT if fate == "reject" else Verdict.ACCEPT
+            verdict = AcknowledgeType.REJECT if fate == "reject" else AcknowledgeType.ACCEPT
             return shift.work(verdict)
 
 
@@ -170,7 +176,7 @@ class Shift:
     def __init__(
         self,
         worker: Worker,
-        show: Callable[[Task], None],
+        show: Show,
         count: int | None,
         wait_s: float,
         outage_s_max: float,
@@ -183,7 +189,7 @@ class Shift:
         self._outage = OutageNotice()
         self._taken = 0
 
-    def work(self, verdict: Verdict) -> int:
+    def work(self, verdict: AcknowledgeType) -> int:
         """Take tasks and settle each alike; 1 if one could not be."""
         failed = 0
         for task in self._tasks(AT_ONCE):
@@ -216,24 +222,24 @@ class Shift:
                 warn(f"{_named(task)}: this was its last delivery of {limit}; it is given up")
             elif is_last(task.delivery_count() + 1, limit):
                 warn(f"{_named(task)}: one more delivery is allowed; another look gives it up")
-        failed = [task for task in held if not self._settled(task, Verdict.RELEASE)]
+        failed = [task for task in held if not self._settled(task, AcknowledgeType.RELEASE)]
         return self._end() or worn_out or int(bool(failed))
 
     def _try(self, program: str, task: Task, limit: int | None, tally: Tally) -> None:
         place = (task.partition(), task.offset())
-        code = run(program, task)
+        code = run(program, task, self._worker)
         fate = fate_of(code, task.delivery_count(), limit)
         if fate is not Fate.DONE:
             warn(f"{_named(task)}: {told(code, fate, task.delivery_count(), limit)}")
         reason = cannot_run(code)
         if fate is Fate.GIVEN_BACK and reason is None:
             time.sleep(pause_s(task.delivery_count()))
-        settled = self._settled(task, _VERDICTS[fate])
+        settled = self._settled(task, _ACKNOWLEDGED[fate])
         tally.note(place, fate if settled else Fate.NOT_SETTLED)
         if reason is not None:
             raise HeadraceError(f"{program!r} {reason}, so nothing was done (exit code {code})")
 
-    def _settled(self, task: Task, verdict: Verdict) -> bool:
+    def _settled(self, task: Task, verdict: AcknowledgeType) -> bool:
         """Tell the broker; what it does not hear or does not take comes again."""
         try:
             self._worker.settle(task, verdict)
@@ -275,8 +281,8 @@ class Shift:
         return 1
 
 
-def run(program: str, task: Task) -> int:
-    """Let a command do a task; its exit code says how that went."""
+def run(program: str, task: Task, worker: Worker) -> int:
+    """Let a command do a task, and hold the task meanwhile; the exit code says how that went."""
     facts = {
         "HEADRACE_TOPIC": task.topic(),
         "HEADRACE_PARTITION": str(task.partition()),
@@ -284,10 +290,31 @@ def run(program: str, task: Task) -> int:
         "HEADRACE_KEY": (task.key() or b"").decode(errors="replace"),
         "HEADRACE_DELIVERY_COUNT": str(task.delivery_count()),
     }
-    done = subprocess.run(
-        program, shell=True, input=task.value() or b"", env={**os.environ, **facts}, check=False
-    )
-    return done.returncode
+    with subprocess.Popen(
+        program, shell=True, stdin=subprocess.PIPE, env={**os.environ, **facts}
+    ) as child:
+        return _exit_code(child, task, worker)
+
+
+def _exit_code(child: subprocess.Popen[bytes], task: Task, worker: Worker) -> int:
+    """Feed a command its task and wait for its end, without losing the task meanwhile.
+
+    A task that is lost all the same is not taken from the command: half done is worse than
+    done twice, and what could not be settled is told at the end.
+    """
+    given: bytes | None = task.value() or b""
+    is_held = True
+    while True:
+        try:
+            child.communicate(given, timeout=worker.hold_interval_s if is_held else None)
+            return child.returncode
+        except subprocess.TimeoutExpired:
+            given = None  # It is being fed already, and goes on with what is left.
+        try:
+            worker.hold(task)
+        except HeadraceError as error:
+            warn(f"{_named(task)} may go to another worker meanwhile: {error}")
+            is_held = False
 
 
 def delivery_limit(client: Admin, group: str) -> int | None:
@@ -319,21 +346,17 @@ def begin_with_the_oldest(client: Admin, group: str) -> None:
             raise HeadraceError(f"group {group!r}: {outcome.message or outcome.error}") from None
 
 
-def _shown(program: str | None, template: str | None, *, as_json: bool) -> Callable[[Task], None]:
+def _shown(program: str | None, template: str | None, *, as_json: bool) -> Show:
     """How tasks are written; a program that does them writes what it likes itself."""
     out = sys.stdout.buffer
     if as_json:
-        return lambda task: _write(out.write, record_json(task) + b"\n")
+        return lambda task: out.write(record_json(task) + b"\n")
     if template is not None:
         form = formatter(template)
-        return lambda task: _write(out.write, form(task))
+        return lambda task: out.write(form(task))
     if program is not None:
         return lambda task: None
-    return lambda task: _write(out.write, (task.value() or b"") + b"\n")
-
-
-def _write(write: Callable[[bytes], Any], data: bytes) -> None:
-    write(data)
+    return lambda task: out.write((task.value() or b"") + b"\n")
 
 
 @command.command("stats")

@@ -9,7 +9,6 @@ batches here too.
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from enum import IntEnum
 from types import TracebackType
 from typing import Self
 
@@ -26,6 +25,7 @@ from headrace.errors import (
     UnknownMemberId,
     error_for,
 )
+from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.protocol.batches import Record, records_of
 from headrace.protocol.batches import headers as batch_headers
 from headrace.protocol.schemas.share_acknowledge import (
@@ -38,6 +38,7 @@ from headrace.protocol.schemas.share_acknowledge import (
 from headrace.protocol.schemas.share_fetch import (
     FetchPartition,
     FetchTopic,
+    ForgottenTopic,
     PartitionData,
     ShareFetchRequest,
     ShareFetchResponse,
@@ -53,21 +54,18 @@ _LEAVING = -1
 _RECORD_LIMIT = 1
 _WAIT_MS = 500
 _BYTES_MAX = 16 << 20
+_RENEWALS_FROM = 2
+_RENEWALS_PER_LOCK = 3
+_HOLD_S_MIN = 0.1  # Whatever a broker says, it is not asked without end.
 
-
-class Verdict(IntEnum):
-    """What became of a task."""
-
-    GAP = 0
-    ACCEPT = 1
-    RELEASE = 2
-    REJECT = 3
+Place = tuple[Uuid, int]
+"""A partition, by the id of its topic."""
 
 
 class Task(msgspec.Struct, frozen=True):
     """A record that this worker holds; the methods are those of confluent-kafka's messages."""
 
-    place: tuple[Uuid, int]
+    place: Place
     name: str
     record: Record
     deliveries: int
@@ -97,6 +95,13 @@ class Task(msgspec.Struct, frozen=True):
         return self.deliveries
 
 
+class _Session(msgspec.Struct, frozen=True):
+    """What a leader knows of this worker: which epoch comes next, and what it takes from."""
+
+    epoch: int = 0
+    places: frozenset[Place] = frozenset()
+
+
 class Worker:
     """A member of a share group that works on one topic; close it, or use it in a `with`."""
 
@@ -108,9 +113,12 @@ class Worker:
         self._member_epoch = 0
         self._coordinator = admin.groups.coordinator_of(group)
         self._assigned: dict[Uuid, list[int]] = {}
-        self._sessions: dict[int, int] = {}  # The next epoch of the session with each leader.
+        self._sessions: dict[int, _Session] = {}
         self._leaders: dict[int, int] = {}
+        self._are_leaders_stale = False
         self._due = 0.0
+        self._interval_s = 0.0
+        self._lock_s = 0.0
 
     def __enter__(self) -> Self:
         return self
@@ -134,17 +142,33 @@ class Worker:
             if not self._leaders:
                 time.sleep(min(0.1, max(0.0, deadline - time.monotonic())))
 
-    def settle(self, task: Task, verdict: Verdict) -> None:
+    def settle(self, task: Task, verdict: AcknowledgeType) -> None:
         """Say what became of a task, and wait until the broker has it."""
-        self._acknowledge(task.place, task.record.offset, task.record.offset, verdict)
+        self._acknowledge(task.place, task.record.offset, verdict)
+
+    def hold(self, task: Task) -> None:
+        """Stay a member and keep a task that takes its time; call it every `hold_interval_s`.
+
+        A broker that knows no renewals (ShareAcknowledge v1) gives the task to another worker
+        when its lock runs out.
+        """
+        self._beat()
+        leader = self._leaders.get(task.place[1])
+        if leader is not None and self._can_renew(leader):
+            self._acknowledge(task.place, task.record.offset, AcknowledgeType.RENEW)
+
+    @property
+    def hold_interval_s(self) -> float:
+        """How long a task may be left alone: no heartbeat is missed, and no lock runs out."""
+        return max(_HOLD_S_MIN, min(self._interval_s, self._lock_s / _RENEWALS_PER_LOCK))
 
     def close(self) -> None:
         """Give back what is not settled, and leave the group."""
-        for leader, epoch in self._sessions.items():
+        for leader, session in self._sessions.items():
             request = ShareAcknowledgeRequest(
                 group_id=self._group,
                 member_id=self._member_id,
-                share_session_epoch=-1 if epoch else 0,
+                share_session_epoch=-1 if session.epoch else 0,
             )
             self._cluster.ask(request, ShareAcknowledgeResponse, leader)
         self._sessions.clear()
@@ -165,11 +189,13 @@ class Worker:
             self._assigned, self._leaders = {}, {}
             return
         self._member_epoch = answer.member_epoch
-        self._due = time.monotonic() + answer.heartbeat_interval_ms / 1000
+        self._interval_s = answer.heartbeat_interval_ms / 1000
+        self._due = time.monotonic() + self._interval_s
         if answer.assignment is not None:
             self._assigned = {
                 one.topic_id: one.partitions for one in answer.assignment.topic_partitions
             }
+        if answer.assignment is not None or self._are_leaders_stale:
             self._find_leaders()
 
     def _heartbeat(self, epoch: int) -> ShareGroupHeartbeatResponse:
@@ -192,6 +218,7 @@ class Worker:
             for one in topic.partitions
             if one.partition_index in mine and one.leader_id >= 0
         }
+        self._are_leaders_stale = False
 
     # --- the records ----------------------------------------------------------------------------
 
@@ -210,18 +237,20 @@ class Worker:
         return []
 
     def _ask(self, leader: int, count: int, wait_ms: int) -> ShareFetchResponse:
-        epoch = self._sessions.get(leader, 0)
+        session = self._sessions.get(leader, _Session())
+        places = self._places(leader)
         request = ShareFetchRequest(
             group_id=self._group,
             member_id=self._member_id,
-            share_session_epoch=epoch,
+            share_session_epoch=session.epoch,
             max_wait_ms=wait_ms,
             min_bytes=1,
             max_bytes=_BYTES_MAX,
             max_records=count,
             batch_size=count,
             share_acquire_mode=_RECORD_LIMIT,
-            topics=[] if epoch else self._wanted(leader),
+            topics=_wanted(places - session.places),
+            forgotten_topics_data=_forgotten(session.places - places),
         )
         answer = self._cluster.ask(request, ShareFetchResponse, leader)
         if answer.error_code in (ShareSessionNotFound.code, InvalidShareSessionEpoch.code):
@@ -229,21 +258,18 @@ class Worker:
             return ShareFetchResponse()
         if answer.error_code:
             raise error_for(answer.error_code, f"{self._topic}: {answer.error_message}")
-        self._sessions[leader] = epoch + 1
+        self._sessions[leader] = _Session(session.epoch + 1, places)
+        self._lock_s = answer.acquisition_lock_timeout_ms / 1000
         return answer
 
-    def _wanted(self, leader: int) -> list[FetchTopic]:
-        return [
-            FetchTopic(
-                topic_id=topic_id,
-                partitions=[
-                    FetchPartition(partition_index=index)
-                    for index in partitions
-                    if self._leaders.get(index) == leader
-                ],
-            )
+    def _places(self, leader: int) -> frozenset[Place]:
+        """What is assigned to this worker and led there."""
+        return frozenset(
+            (topic_id, index)
             for topic_id, partitions in self._assigned.items()
-        ]
+            for index in partitions
+            if self._leaders.get(index) == leader
+        )
 
     def _tasks(self, topic_id: Uuid, told: PartitionData) -> Iterator[Task]:
         """The records that are ours among those that came; offsets without one are gaps."""
@@ -251,7 +277,7 @@ class Worker:
             error = error_for(told.error_code, f"{self._topic}: {told.error_message}")
             if not error.retriable:
                 raise error
-            self._due = 0.0  # The leader may be another one by now.
+            self._due, self._are_leaders_stale = 0.0, True
             return
         place = (topic_id, told.partition_index)
         found = {record.offset: record for record in _records(bytes(told.records or b""))}
@@ -260,33 +286,54 @@ class Worker:
                 if offset in found:
                     yield Task(place, self._topic, found[offset], acquired.delivery_count)
                 else:
-                    self._acknowledge(place, offset, offset, Verdict.GAP)
+                    self._acknowledge(place, offset, AcknowledgeType.GAP)
 
-    def _acknowledge(
-        self, place: tuple[Uuid, int], first: int, last: int, verdict: Verdict
-    ) -> None:
+    def _can_renew(self, leader: int) -> bool:
+        request = ShareAcknowledgeRequest()
+        return self._cluster.connection(leader).version_of(request) >= _RENEWALS_FROM
+
+    def _acknowledge(self, place: Place, offset: int, verdict: AcknowledgeType) -> None:
         topic_id, partition = place
         leader = self._leaders.get(partition)
-        epoch = self._sessions.get(leader, 0) if leader is not None else 0
-        if leader is None or not epoch:
+        session = self._sessions.get(leader) if leader is not None else None
+        if leader is None or session is None:
             raise HeadraceError(
                 f"{self._topic}-{partition} has another leader by now; "
-                f"the record at offset {first} comes again"
+                f"the record at offset {offset} comes again"
             )
-        batch = AcknowledgementBatch(first, last, [int(verdict)])
+        batch = AcknowledgementBatch(offset, offset, [int(verdict)])
         request = ShareAcknowledgeRequest(
             group_id=self._group,
             member_id=self._member_id,
-            share_session_epoch=epoch,
+            share_session_epoch=session.epoch,
+            is_renew_ack=verdict is AcknowledgeType.RENEW,
             topics=[AcknowledgeTopic(topic_id, [AcknowledgePartition(partition, [batch])])],
         )
         answer = self._cluster.ask(request, ShareAcknowledgeResponse, leader)
         if not answer.error_code:
-            self._sessions[leader] = epoch + 1
+            self._sessions[leader] = _Session(session.epoch + 1, session.places)
         codes = [one.error_code for topic in answer.responses for one in topic.partitions]
         for code in (answer.error_code, *codes):
             if code:
-                raise _refusal(code, self._topic, partition, first)
+                raise _refusal(code, self._topic, partition, offset)
+
+
+def _wanted(places: Iterable[Place]) -> list[FetchTopic]:
+    return [
+        FetchTopic(topic_id, [FetchPartition(partition_index=index) for index in indexes])
+        for topic_id, indexes in _by_topic(places).items()
+    ]
+
+
+def _forgotten(places: Iterable[Place]) -> list[ForgottenTopic]:
+    return [ForgottenTopic(topic_id, found) for topic_id, found in _by_topic(places).items()]
+
+
+def _by_topic(places: Iterable[Place]) -> dict[Uuid, list[int]]:
+    found: dict[Uuid, list[int]] = {}
+    for topic_id, index in sorted(places):
+        found.setdefault(topic_id, []).append(index)
+    return found
 
 
 def _refusal(code: int, topic: str, partition: int, offset: int) -> KafkaError:

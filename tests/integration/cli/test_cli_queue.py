@@ -185,6 +185,23 @@ def test_a_worker_outlives_a_restart_of_the_broker(node: Node, group: str, tmp_p
     assert stats(node, topic, group)["open"] == 0
 
 
+def test_a_task_may_take_longer_than_its_lock(node: Node, group: str) -> None:
+    """RMQ-1: meanwhile nobody else gets it, and the worker stays a member."""
+    topic = create_topic(node)
+    changes = {"share.record.lock.duration.ms": "1000", "share.session.timeout.ms": "45000"}
+    with client.Admin(node.address) as admin:
+        wanted = [
+            ConfigChange(name=name, operation="set", value=value)
+            for name, value in {**changes, "share.auto.offset.reset": "earliest"}.items()
+        ]
+        assert admin.configs.alter("group", group, wanted).error is None
+    put(node, topic, 1)
+    slow = 'read task; sleep 3; test "$HEADRACE_DELIVERY_COUNT" = 1'
+    done = take(node, topic, group, "-n", "1", "--exec", slow)
+    assert (done.code, done.err.strip()) == (0, "1 done")
+    assert stats(node, topic, group)["open"] == 0
+
+
 def test_stats_tell_what_is_open(node: Node, group: str) -> None:
     """OPS-1"""
     topic = create_topic(node, partitions=2)
