@@ -198,7 +198,7 @@ def test_a_task_may_take_longer_than_its_lock(node: Node, group: str) -> None:
     put(node, topic, 1)
     slow = 'read task; sleep 3; test "$HEADRACE_DELIVERY_COUNT" = 1'
     done = take(node, topic, group, "-n", "1", "--exec", slow)
-    assert (done.code, done.err.strip()) == (0, "1 done")
+    assert (done.code, done.err.strip()) == (0, "headrace: 1 done")
     assert stats(node, topic, group)["open"] == 0
 
 
