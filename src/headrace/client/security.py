@@ -78,6 +78,11 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     verify_certificate: bool = True
     verify_host: bool = True
 
+    def __repr__(self) -> str:
+        """Where things are, never what they hold: a key or its password is no news for a log."""
+        places = (self.ca_location, self.certificate_location, self.key_location)
+        return f"Tls({', '.join(place or '-' for place in places)})"
+
     @cached_property
     def context(self) -> "ssl.SSLContext":
         """Read once; a certificate that cannot be read is told with its property."""

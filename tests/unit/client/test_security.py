@@ -99,3 +99,14 @@ def test_a_certificate_that_cannot_be_read_is_told_with_its_property() -> None:
 def test_a_password_is_never_shown() -> None:
     security = Security.of({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", **LOGIN})
     assert "secret" not in repr(security)
+
+
+def test_a_key_is_never_shown() -> None:
+    tls = Tls(
+        ca_location="/etc/ca.pem",
+        certificate_pem="the certificate",
+        key_pem="secret key",
+        key_password="secret word",
+    )
+    assert "secret" not in repr(Security(tls))
+    assert "/etc/ca.pem" in repr(tls)
