@@ -41,10 +41,6 @@ class Room:
         """Who was refused, with the end offset of its log at the time."""
         self._refused_lately = False
 
-    @property
-    def is_lacking(self) -> bool:
-        return bool(self._refused)
-
     def refuse(
         self, topic_partition: TopicPartition, error: OSError, end_offset: int = _NOT_MADE
     ) -> None:
@@ -68,17 +64,25 @@ class Room:
             self._tell()
 
     def look(self, logs: Mapping[TopicPartition, Growing]) -> None:
-        """See from time to time whether it is over, by the logs that are there now."""
+        """See from time to time whether it is over, by the logs that are there now.
+
+        Whoever still wants its log made is refused again before each look; so a name without a
+        log, and with nobody refused lately, is that of a topic that was deleted.
+        """
         if not self._refused:
             return
         refused_lately, self._refused_lately = self._refused_lately, False
         if refused_lately:
             return
-        if any(
-            name in logs and logs[name].log_end_offset > end_offset
+        still = {
+            name: end_offset
             for name, end_offset in self._refused.items()
-        ):
-            self._refused.clear()
+            if name in logs or name == _CHECKPOINTS
+        }
+        if any(name in logs and logs[name].log_end_offset > end for name, end in still.items()):
+            still = {}
+        self._refused = still
+        if not still:
             self._tell()
 
     def _tell(self) -> None:
