@@ -3,7 +3,8 @@
 Kafka's brokers repeat AssignReplicasToDirs and the news of a failed directory in their heartbeats.
 Here the controller is in the same process and refuses only when its disk is full or the
 registration is not through yet; a report that was dropped then would leave the metadata wrong for
-as long as the node runs. The waits grow and the attempts end: the next start tells it anew.
+as long as the node runs. A disk may be full for days, so the attempts never end; the waits between
+them grow to a few seconds and no further.
 """
 
 import logging
@@ -17,7 +18,6 @@ _log = logging.getLogger(__name__)
 
 _FIRST_WAIT_S = 0.1
 _WAIT_S_MAX = 10.0
-ATTEMPTS_MAX = 100
 
 T = TypeVar("T")
 
@@ -27,27 +27,25 @@ async def report(
     decide: Decide[T],
     name: str,
     wait: Callable[[float], Awaitable[None]],
-) -> bool:
-    """Have a decision carried out; false if it was refused too often.
+) -> None:
+    """Have a decision carried out, however often it is refused.
 
     It is decided anew on the image of each attempt, so news that came meanwhile counts.
     """
-    for attempt, pause_s in enumerate(waits(), start=1):
+    for attempt, pause_s in enumerate(waits()):
         try:
             await submit(decide)
         except KafkaError as error:
-            if attempt == 1:
+            if not attempt:
                 _log.warning("the %s was refused and is told again: %s", name, error)
         else:
-            return True
+            return
         await wait(pause_s)
-    _log.error("the %s was refused %d times; a restart tells it again", name, ATTEMPTS_MAX)
-    return False
 
 
 def waits() -> Iterator[float]:
     """How long to wait after each refusal, in seconds."""
     pause_s = _FIRST_WAIT_S
-    for _ in range(ATTEMPTS_MAX):
+    while True:
         yield pause_s
         pause_s = min(pause_s * 2, _WAIT_S_MAX)
