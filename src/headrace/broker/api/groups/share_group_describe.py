@@ -37,7 +37,7 @@ def _described(group_id: str, call: Call) -> DescribedGroup:
     broker = call.broker
     try:
         if not group_id:
-            raise InvalidGroupId("a group must be named")
+            raise InvalidGroupId("the group id is empty; name the group to describe")
         group = share_group(broker.groups.shard_for(group_id).state, group_id)
     except KafkaError as error:
         return _refused(group_id, error)

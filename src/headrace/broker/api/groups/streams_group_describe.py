@@ -34,7 +34,7 @@ def streams_group_describe(
 def _described(group_id: str, call: Call) -> DescribedGroup:
     try:
         if not group_id:
-            raise InvalidGroupId("a group must be named")
+            raise InvalidGroupId("the group id is empty; name the group to describe")
         group = call.broker.groups.shard_for(group_id).state.groups.get(group_id)
         if not isinstance(group, StreamsGroup):
             what = "not found" if group is None else "not a streams group"

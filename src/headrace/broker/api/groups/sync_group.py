@@ -27,7 +27,7 @@ def sync_group(
     ):
         raise InconsistentGroupProtocol("the protocol's type and name must be given")
     if not request.group_id:
-        raise InvalidGroupId("the group id is empty")
+        raise InvalidGroupId("the group id is empty; set group.id")
     shard = broker.groups.shard_for(request.group_id)
     ticket = broker.loop.create_future()
     effects = sync(shard.state, request, ticket, broker.clock.now_ms())

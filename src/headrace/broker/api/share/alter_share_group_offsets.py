@@ -30,7 +30,7 @@ async def alter_share_group_offsets(
 ) -> AlterShareGroupOffsetsResponse:
     check_enabled(call.broker)
     if not request.group_id:
-        raise InvalidGroupId("the group id is empty")
+        raise InvalidGroupId("the group id is empty; name the share group")
     broker, group_id = call.broker, request.group_id
     shard = broker.groups.shard_for(group_id)
     group = share_group_or_new(shard.state, group_id)

@@ -23,7 +23,7 @@ async def delete_share_group_offsets(
 ) -> DeleteShareGroupOffsetsResponse:
     check_enabled(call.broker)
     if not request.group_id:
-        raise InvalidGroupId("the group id is empty")
+        raise InvalidGroupId("the group id is empty; name the share group")
     broker, group_id = call.broker, request.group_id
     shard = broker.groups.shard_for(group_id)
     group = share_group(shard.state, group_id)
