@@ -43,6 +43,7 @@ _TAIL_V9 = Struct(">ihqqqBBBBiB")
 _OFFSETS_IN_TAIL = 6
 _OFFSETS_SIZE = 24
 _NO_TAGS = b"\0\0\0"
+_LENGTH_BITS_MAX = 28  # A length has five bytes at most, of seven bits each.
 
 _unpack_size = _SIZE.unpack_from
 
@@ -111,11 +112,11 @@ class ProduceShape:
     def find_records(self, data: bytearray | memoryview, position: int, end: int) -> int:
         """Where the records begin after the prefix of a frame if nothing but them follows, else 0.
 
-        They end `tail_size` before the frame does.
+        They end `tail_size` before the frame does, and are as long as a batch's header at least.
         """
         if not self.is_flexible:
             size = _unpack_size(data, position)[0]
-            return position + 4 if position + 4 + size == end else 0
+            return position + 4 if HEADER_SIZE <= size == end - position - 4 else 0
         size = shift = 0
         while position < end:
             byte = data[position]
@@ -124,9 +125,14 @@ class ProduceShape:
             if byte < 0x80:
                 break
             shift += 7
-        if position + size - 1 + len(_NO_TAGS) != end or bytes(data[end - 3 : end]) != _NO_TAGS:
-            return 0
-        return position
+            if shift > _LENGTH_BITS_MAX:
+                return 0
+        if (
+            HEADER_SIZE < size == end - position - len(_NO_TAGS) + 1
+            and bytes(data[end - 3 : end]) == _NO_TAGS
+        ):
+            return position
+        return 0
 
     def answer(
         self, correlation_id: int, base_offset: int, append_time: int, log_start: int

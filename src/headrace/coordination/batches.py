@@ -66,11 +66,13 @@ def records_in(
     block = block_of(data, position, header)
     base_offset, base_timestamp = header.base_offset, header.base_timestamp
     producer_id, producer_epoch = header.producer_id, header.producer_epoch
-    position = 0
+    position, block_end = 0, len(block)
     try:
         for _ in range(header.count):
             size, position = _number(block, position)
             end = position + size
+            if not position < end <= block_end:
+                raise CorruptMessage(f"a record of {size} bytes does not fit into its batch")
             timestamp_delta, at = 0, position + 2
             if block[position + 1]:
                 timestamp_delta, at = read_varint(block, position + 1, 70)

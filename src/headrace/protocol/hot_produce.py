@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from headrace.protocol.codec import DecodeError
 from headrace.protocol.primitives import append_uvarint, refuse_count
-from headrace.protocol.request_limits import ELEMENTS_MAX
+from headrace.protocol.request_limits import ELEMENTS_MAX, TAGS_MAX
 
 _I16 = Struct(">h")
 _I32 = Struct(">i")
@@ -81,7 +81,7 @@ def _read_classic(frame: memoryview, position: int) -> ProduceView:
         name = bytes(frame[position + 2 : name_end])
         partition_count = _I32.unpack_from(frame, name_end)[0]
         position = name_end + 4
-        elements_left -= partition_count
+        elements_left -= max(partition_count, 0)
         if elements_left < 0:
             refuse_count("partitions")
         partitions: list[PartitionRecords] = []
@@ -115,6 +115,8 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> ProduceVie
         else:
             size, position = _uvarint(frame, position)
             size -= 1
+            if size < 0:
+                raise DecodeError("a topic has no name")
         name = bytes(_take(frame, position, size))
         partition_count, position = _uvarint(frame, position + size)
         elements_left -= partition_count
@@ -207,6 +209,8 @@ def skip_tags(frame: memoryview, position: int) -> int:
     if not frame[position]:
         return position + 1
     count, position = _uvarint(frame, position)
+    if count > TAGS_MAX:
+        refuse_count("tagged fields")
     for _ in range(count):
         _, position = _uvarint(frame, position)
         size, position = _uvarint(frame, position)

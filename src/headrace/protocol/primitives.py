@@ -8,6 +8,7 @@ only when that byte says that more follow.
 from typing import NoReturn
 
 from headrace.errors import InvalidRequest
+from headrace.protocol.request_limits import TAGS_MAX
 
 STRING_SIZE_MAX = 0x7FFF
 """Kafka's limit for any string, in bytes."""
@@ -67,6 +68,8 @@ def read_tag(data: memoryview, position: int) -> tuple[int, int, int]:
 def read_tag_count(data: memoryview, position: int, first: int) -> tuple[int, int]:
     """How many tagged fields follow; each takes two bytes at least."""
     count, position = (first, position) if first < 0x80 else long_length(data, position, first)
+    if count > TAGS_MAX:
+        refuse_count("tagged fields")
     if count * 2 > len(data) - position:
         raise DecodeError(f"{count} tagged fields are announced and not there")
     return count, position

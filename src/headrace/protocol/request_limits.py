@@ -10,3 +10,7 @@ REQUEST_BYTES_MAX = 16 << 20
 
 ELEMENTS_MAX = 50_000
 """The most topics, partitions, names and the like in one request, all taken together."""
+
+TAGS_MAX = 32
+"""The most tagged fields in one structure. Kafka's have a handful; those that we do not know are
+only passed over, yet a frame full of them would be many seconds of passing over."""

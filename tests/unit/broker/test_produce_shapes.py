@@ -23,7 +23,7 @@ from headrace.storage.config import LogConfig
 
 VERSIONS = range(7, 14)
 NAME, ID = b"orders", bytes(range(16))
-SIZES = [1, 61, 125, 126, 127, 128, 16_381, 16_382, 16_383, 16_384, 2_097_151, 2_097_152]
+SIZES = [61, 125, 126, 127, 128, 16_381, 16_382, 16_383, 16_384, 2_097_151, 2_097_152]
 
 
 def hosted(index: int = 3, **config: Any) -> Partition:
@@ -133,6 +133,30 @@ def test_a_length_that_does_not_end_is_nobodys_records(rest: bytes) -> None:
     shape = recognised(shapes, hostile, 9, prefix_size)
     assert shape is not None
     assert records_in(shape, hostile) is None
+
+
+@pytest.mark.parametrize("padding", [b"\x80" * 4, b"\x80" * 9, b"\x80" * 1_000])
+def test_a_length_in_more_than_five_bytes_is_nobodys_records(padding: bytes) -> None:
+    """It would be right; but reading one of any size would take any time."""
+    shapes = ProduceShapes()
+    prefix_size = learned(shapes, frame_of(9, 100), 9)
+    opening = bytes(frame_of(9, 100)[:prefix_size])
+    length = b"\xe5" + padding + b"\0"
+    hostile = memoryview(opening + length + b"r" * 100 + bytes(3))
+    shape = recognised(shapes, hostile, 9, prefix_size)
+    assert shape is not None
+    assert records_in(shape, hostile) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("size", [0, 1, 60])
+def test_less_than_a_batch_takes_the_long_way(version: int, size: int) -> None:
+    shapes = ProduceShapes()
+    prefix_size = learned(shapes, frame_of(version, 100), version)
+    frame = frame_of(version, size)
+    shape = recognised(shapes, frame, version, prefix_size)
+    assert shape is not None
+    assert records_in(shape, frame) is None
 
 
 def test_nothing_is_known_once_forgotten() -> None:

@@ -1,11 +1,13 @@
 """Batches of coordinator records: what is written is what is replayed."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.coordination.batches import encode_batch, records_in
 from headrace.coordination.effects import Producer
-from headrace.protocol.batches import build_batch, check_crc, read_header, records_of
+from headrace.errors import CorruptMessage
+from headrace.protocol.batches import HEADER_SIZE, build_batch, check_crc, read_header, records_of
 from headrace.protocol.coordinator_records import CoordinatorRecord
 
 records = st.lists(
@@ -41,3 +43,12 @@ def test_what_was_written_is_replayed(given: list[CoordinatorRecord]) -> None:
     assert [record for record, _ in replayed] == given
     assert [facts.offset for _, facts in replayed] == list(range(len(given)))
     assert {(facts.timestamp_ms, facts.producer_id) for _, facts in replayed} == {(1000, 7)}
+
+
+@pytest.mark.parametrize("length", [b"\x01", b"\x09", b"\x7e"])
+def test_a_record_that_ends_before_it_begins_or_behind_its_batch_is_corrupt(length: bytes) -> None:
+    """Believed, a negative length would have the same bytes replayed as another record."""
+    batch = bytearray(encode_batch([CoordinatorRecord(b"key", b"value")] * 2, 1000))
+    batch[HEADER_SIZE : HEADER_SIZE + 1] = length
+    with pytest.raises(CorruptMessage):
+        list(records_in(bytes(batch), 0, read_header(batch)))

@@ -4,7 +4,7 @@ import pytest
 
 from headrace.protocol.codec import DecodeError, decode, encode
 from headrace.protocol.hot_produce import TOPIC_IDS_FROM, Appended, read_produce, write_success
-from headrace.protocol.request_limits import ELEMENTS_MAX
+from headrace.protocol.request_limits import ELEMENTS_MAX, TAGS_MAX
 from headrace.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -101,3 +101,36 @@ def test_more_partitions_than_a_request_may_name_are_refused(version: int) -> No
     assert len(few.topics[0][1]) == ELEMENTS_MAX - 10
     with pytest.raises(DecodeError, match="too many elements"):
         read_produce(frame(ELEMENTS_MAX + 1), 0, version)
+
+
+def test_a_negative_count_makes_no_room_for_more_partitions() -> None:
+    data = [PartitionProduceData(index=1, records=None)] * (ELEMENTS_MAX + 1)
+    request = ProduceRequest(
+        acks=1, topic_data=[TopicProduceData("x"), TopicProduceData("y", partition_data=data)]
+    )
+    frame = bytearray(encode(request, 3))
+    frame[frame.index(b"x") + 1 : frame.index(b"x") + 5] = b"\x80\0\0\0"
+    with pytest.raises(DecodeError, match="too many elements"):
+        read_produce(memoryview(frame), 0, 3)
+
+
+def test_a_topic_without_a_name_is_refused() -> None:
+    frame = bytearray(encode(ProduceRequest(acks=1, topic_data=[TopicProduceData("")]), 9))
+    assert frame.endswith(b"\x02\x01\x01\0\0")
+    frame[-4] = 0
+    with pytest.raises(DecodeError, match="no name"):
+        read_produce(memoryview(frame), 0, 9)
+
+
+@pytest.mark.parametrize("count", [TAGS_MAX, TAGS_MAX + 1])
+def test_a_few_unknown_tagged_fields_are_passed_over(count: int) -> None:
+    """A frame full of them would keep everyone waiting."""
+    body = encode(ProduceRequest(acks=1), 9)[:-1]
+    frame = memoryview(bytes(body) + bytes((count,)) + b"\x63\0" * count)
+    if count <= TAGS_MAX:
+        assert read_produce(frame, 0, 9).acks == 1
+        assert decode(ProduceRequest, 9, frame).acks == 1
+        return
+    for read in (lambda: read_produce(frame, 0, 9), lambda: decode(ProduceRequest, 9, frame)):
+        with pytest.raises(DecodeError, match="too many elements"):
+            read()
