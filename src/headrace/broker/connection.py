@@ -185,7 +185,7 @@ class Connection:
 
     def _on_readable(self) -> None:
         try:
-            if self._waiting or self._out:
+            if self._waiting or self._writing:
                 self._hold_back()
             elif self._frame is not None:
                 self._fill_frame(self._frame)
@@ -205,6 +205,8 @@ class Connection:
             return
         except (HostileFrame, OSError) as reason:
             self._give_up(reason)
+        except Exception:  # Others are served in the same round, and must not miss their turn.
+            self.fail()
 
     def _read_after_stash(self) -> None:
         buffers = self.buffers
@@ -230,13 +232,16 @@ class Connection:
             self.is_active = True
             dispatch(self, data, position + 4, frame_end)
             position = frame_end
-            if self._waiting or self.closed:
+            if self.closed:
+                return
+            if self._waiting:
                 break
             if self._out and len(self._out) >= _ANSWERS_HELD_MAX and not self._flush():
                 break
-        if self._out:
+        # After a flush that failed the next is `_on_writable`'s, which then goes on with the rest.
+        if self._out and not self._writing:
             self._flush()
-        if position < end and not self.closed:
+        if position < end:
             self._keep(data, position, end)
 
     def _keep(self, data: Frames, position: int, end: int) -> None:
@@ -297,11 +302,11 @@ class Connection:
         self._out.extend(parts)
 
     def deliver(self, answer: bytes | None) -> None:
-        """Answer a request that was gathered, None for acks=0; the last one sends them all."""
+        """Answer a request that was gathered, not at all for acks=0; the last one sends all."""
         self.gathered = left = self.gathered - 1
         if self.closed:
             return
-        if answer is not None:
+        if answer:
             self._out.append(answer)
         if self._out and not left:
             try:
@@ -327,6 +332,8 @@ class Connection:
                 self._resume()
         except (HostileFrame, OSError) as reason:
             self._give_up(reason)
+        except Exception:
+            self.fail()
 
     def _resume(self) -> None:
         stash = self._stash
@@ -383,9 +390,12 @@ class Connection:
             self._writing = False
             self._loop.remove_writer(self.fd)
             self.is_active = True
-            self._resume()
+            if not self._waiting:  # Else `finish` goes on, after the answer that comes first.
+                self._resume()
         except (HostileFrame, OSError) as reason:
             self._give_up(reason)
+        except Exception:
+            self.fail()
 
     # --- end --------------------------------------------------------------------------------
 
@@ -398,6 +408,14 @@ class Connection:
         level = logging.WARNING if isinstance(reason, HostileFrame) else logging.DEBUG
         _log.log(level, "closed the connection of %s: %s", self.host, reason)
         self.close()
+
+    def fail(self) -> None:
+        """Close because of a fault of ours, told with its traceback: it ends nothing but this."""
+        _log.exception("a request of %s failed; its connection is closed", self.host)
+        try:
+            self.close()
+        except Exception:
+            _log.exception("the connection of %s could not be closed in order", self.host)
 
     def close(self) -> None:
         if self.closed:

@@ -84,6 +84,8 @@ class Dispatcher:
                 return
             if connection.gathered:
                 self._round.settle()  # Or this request would overtake those before it.
+                if connection.closed:
+                    return
         began = perf_counter_ns()
         frame = memoryview(data)[position:end]
         try:
@@ -106,8 +108,7 @@ class Dispatcher:
         except HostileFrame:
             raise
         except Exception:
-            _log.exception("a request of %s failed; its connection is closed", connection.host)
-            connection.close()
+            connection.fail()
             return
         if not connection.is_waiting:
             self._count(connection, key, version, began)

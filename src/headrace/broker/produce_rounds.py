@@ -57,6 +57,7 @@ class Gathered(msgspec.Struct, gc=False):
     max_timestamp: int
     base_offset: int = -1
     answer: bytes | None = None
+    """None until it is appended; then no bytes if the client wants no answer."""
     failure: KafkaError | None = None
 
 
@@ -158,16 +159,15 @@ class ProduceRound:
             try:
                 self._append(partition, run)
             except Exception:
-                _log.exception("an append to %s-%d failed", partition.topic.name, partition.index)
-                for request in run.batches:
-                    request.failure = UnknownServerError(
-                        "the broker failed; its log has the details"
-                    )
+                _blame_ourselves(partition, run.batches)
         for request in gathered:
-            if request.failure is not None:
-                self._metrics.requests.failed(_PRODUCE, request.failure.code)
-                _refuse(request)
-            request.connection.deliver(request.answer)
+            try:
+                if request.failure is not None:
+                    self._metrics.requests.failed(_PRODUCE, request.failure.code)
+                    _refuse(request)
+                request.connection.deliver(request.answer)
+            except Exception:
+                request.connection.fail()
         self._count(gathered)
 
     def _append(self, partition: "Partition", run: "Run[Gathered]") -> None:
@@ -175,6 +175,14 @@ class ProduceRound:
         if log is None or not append_run(log, run, partition.leader_epoch):
             self._append_each(partition, run.batches)
             return
+        log_start_offset = log.log_start_offset
+        for request in run.batches:
+            shape = request.shape
+            request.answer = (
+                shape.answer(request.correlation_id, request.base_offset, -1, log_start_offset)
+                if shape.acks
+                else b""
+            )
         log.advance_high_watermark(log.log_end_offset)
         if partition.waiters:
             self._wake_ups.changed(partition)
@@ -182,13 +190,6 @@ class ProduceRound:
         metrics.produce_requests += len(run.batches)
         metrics.bytes_in += run.size_bytes
         metrics.messages_in += run.count
-        log_start_offset = log.log_start_offset
-        for request in run.batches:
-            shape = request.shape
-            if shape.acks:
-                request.answer = shape.answer(
-                    request.correlation_id, request.base_offset, -1, log_start_offset
-                )
 
     def _append_each(self, partition: "Partition", run: list[Gathered]) -> None:
         """The long way, for a new segment, a new epoch, or a disk that refused them together."""
@@ -200,16 +201,22 @@ class ProduceRound:
                 request.failure = error
                 count_failure(metrics, request.records)
                 continue
-            metrics.produce_requests += 1
-            metrics.bytes_in += len(request.records)
-            metrics.messages_in += request.count
-            if request.shape.acks:
-                request.answer = request.shape.answer(
+            except Exception:
+                _blame_ourselves(partition, [request])
+                continue
+            request.answer = (
+                request.shape.answer(
                     request.correlation_id,
                     info.base_offset,
                     info.log_append_time,
                     info.log_start_offset,
                 )
+                if request.shape.acks
+                else b""
+            )
+            metrics.produce_requests += 1
+            metrics.bytes_in += len(request.records)
+            metrics.messages_in += request.count
         if partition.waiters:
             self._wake_ups.changed(partition)
 
@@ -222,6 +229,14 @@ class ProduceRound:
             versions[version] = versions.get(version, 0) + 1
         for version, count in versions.items():
             self._metrics.requests.served(_PRODUCE, version, duration_ns, count)
+
+
+def _blame_ourselves(partition: "Partition", requests: list[Gathered]) -> None:
+    """Refuse those whose batch was not appended; the others keep the answer that says so."""
+    _log.exception("an append to %s-%d failed", partition.topic.name, partition.index)
+    for request in requests:
+        if request.answer is None and request.failure is None:
+            request.failure = UnknownServerError("the broker failed; its log has the details")
 
 
 def _refuse(request: Gathered) -> None:

@@ -9,28 +9,16 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.broker.connection import Connection, FrameBuffers
-from headrace.broker.delayed import WakeUps
-from headrace.broker.partitions import Partitions
-from headrace.broker.produce_rounds import ProduceRound
-from headrace.broker.produce_shapes import ProduceShapes
-from headrace.metadata.image import PartitionImage, TopicImage
-from headrace.protocol.codec import decode, encode
-from headrace.protocol.hot_produce import read_produce
-from headrace.protocol.schemas.produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from headrace.broker import produce_rounds
+from headrace.broker.connection import Connection
+from headrace.protocol.batches import records_of
+from headrace.protocol.codec import decode
+from headrace.protocol.schemas.produce import PartitionProduceResponse, ProduceResponse
 from headrace.runtime import files
-from headrace.runtime.metrics import Metrics
-from headrace.testing.clock import SimulatedClock
 from tests.faults import failing_writes
-from tests.logs import NOW, TOPIC_ID, batch_of, new_log, values_of
+from tests.logs import NOW, batch_of
+from tests.rounds import VERSION, ProduceNode, frame_of
 
-NODE, VERSION = 1, 9
 STORAGE_ERROR, UNKNOWN_SERVER_ERROR = 56, -1
 
 
@@ -47,7 +35,7 @@ class Client:
 
     def deliver(self, answer: bytes | None) -> None:
         self.gathered -= 1
-        if answer is None:
+        if not answer:
             self.silently += 1
             return
         size, correlation_id = struct.unpack_from(">ii", answer)
@@ -58,79 +46,17 @@ class Client:
     def close(self) -> None:
         self.was_closed = True
 
+    fail = close
+
     @property
     def offsets(self) -> list[tuple[int, int]]:
         """Correlation id and base offset of every answer."""
         return [(number, answer.base_offset) for number, answer in self.answers]
 
 
-class Noted:
-    def __init__(self) -> None:
-        self.changes: list[object] = []
-
-    def changed(self, thing: object) -> None:
-        self.changes.append(thing)
-
-
-class Node:
-    """A round over one topic with real logs."""
-
-    def __init__(self, root: Path) -> None:
-        image = PartitionImage(replicas=(NODE,), isr=(NODE,), leader=NODE, leader_epoch=0)
-        self.metrics = Metrics()
-        topic = TopicImage("orders", TOPIC_ID, (image, image, image))
-        hosted = Partitions().host(topic, NODE, self.metrics.topic("orders"))
-        self.partitions = [hosted.find(index) for index in range(3)]
-        for partition in self.partitions:
-            directory = root / str(partition.index)
-            directory.mkdir()
-            partition.log = new_log(directory)
-            partition.append(batch_of(b"first"), NOW)
-        self.buffers = FrameBuffers(1 << 20)
-        self.shapes = ProduceShapes()
-        self.wake_ups = Noted()
-        self.round = ProduceRound(
-            self.buffers,
-            self.shapes,
-            cast(WakeUps, self.wake_ups),
-            self.metrics,
-            SimulatedClock(NOW),
-        )
-        self.numbers = iter(range(1, 10_000))
-
-    def take(
-        self, client: Client, value: bytes, partition: int = 0, *, acks: int = 1, **fields: Any
-    ) -> bool:
-        """Bring a request as a client does that has sent such a one before."""
-        frame = frame_of(batch_of(value, **fields), partition, acks, next(self.numbers))
-        body = memoryview(frame)[4:]
-        request = read_produce(body, 10 + 1, VERSION)
-        shape = self.shapes.learn(body, VERSION, request, self.partitions[partition])
-        assert shape is not None
-        client.produce_shape = shape
-        start = self.buffers.start
-        self.buffers.vacant[: len(frame)] = frame
-        return self.round.take(
-            cast(Connection, client), shape, self.buffers.scratch, start, start + len(frame)
-        )
-
-    def values(self, partition: int = 0) -> list[bytes | None]:
-        log = self.partitions[partition].log
-        assert log is not None
-        return values_of(log)[1:]
-
-
-def frame_of(records: memoryview, partition: int, acks: int, number: int) -> bytearray:
-    data = PartitionProduceData(index=partition, records=bytes(records))
-    topic = TopicProduceData("orders", partition_data=[data])
-    request = ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic])
-    body = struct.pack(">hhih", 0, VERSION, number, -1) + b"\0" + encode(request, VERSION)
-    return bytearray(struct.pack(">i", len(body)) + body)
-
-
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+def node(tmp_path: Path) -> ProduceNode:
+    return ProduceNode(tmp_path)
 
 
 @pytest.fixture
@@ -147,7 +73,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def test_a_round_writes_once_per_partition(node: Node, writes: list[int]) -> None:
+def test_a_round_writes_once_per_partition(node: ProduceNode, writes: list[int]) -> None:
     clients = [Client() for _ in range(30)]
     node.round.begin()
     for number, client in enumerate(clients):
@@ -162,7 +88,7 @@ def test_a_round_writes_once_per_partition(node: Node, writes: list[int]) -> Non
     ]
 
 
-def test_a_clients_answers_leave_in_its_order_across_partitions(node: Node) -> None:
+def test_a_clients_answers_leave_in_its_order_across_partitions(node: ProduceNode) -> None:
     other, client = Client(), Client()
     node.round.begin()
     node.take(other, b"of another", partition=2)
@@ -173,7 +99,7 @@ def test_a_clients_answers_leave_in_its_order_across_partitions(node: Node) -> N
     assert client.gathered == other.gathered == 0
 
 
-def test_nobody_sees_a_record_before_it_is_written(node: Node) -> None:
+def test_nobody_sees_a_record_before_it_is_written(node: ProduceNode) -> None:
     log = node.partitions[0].log
     assert log is not None
     node.round.begin()
@@ -183,14 +109,14 @@ def test_nobody_sees_a_record_before_it_is_written(node: Node) -> None:
     assert (log.log_end_offset, log.high_watermark) == (2, 2)
 
 
-def test_outside_a_round_nothing_is_gathered(node: Node) -> None:
+def test_outside_a_round_nothing_is_gathered(node: ProduceNode) -> None:
     """There would be nobody to settle it."""
     client = Client()
     assert not node.take(client, b"v")
     assert client.gathered == 0
 
 
-def test_more_or_less_than_one_frame_is_left(node: Node) -> None:
+def test_more_or_less_than_one_frame_is_left(node: ProduceNode) -> None:
     client = Client()
     node.round.begin()
     node.take(client, b"v")
@@ -200,7 +126,19 @@ def test_more_or_less_than_one_frame_is_left(node: Node) -> None:
         assert not node.round.take(cast(Connection, client), shape, data, 0, len(data))
 
 
-def test_those_who_wait_for_records_are_woken_once(node: Node) -> None:
+def test_a_length_of_more_bytes_than_it_needs_leads_nowhere(node: ProduceNode) -> None:
+    """The frame is as long as one with a batch in it, and the batch would lie behind its end."""
+    client = Client()
+    node.round.begin()
+    node.take(client, b"v")
+    shape = client.produce_shape
+    opening = bytes(frame_of(batch_of(b"v"), 0, 1, 5)[4 : 4 + shape.prefix_size])
+    body = opening + b"\x82" + b"\x80" * 80 + b"\0" + b"." + b"\0\0\0"
+    frame = bytearray(struct.pack(">i", len(body)) + body)
+    assert not node.round.take(cast(Connection, client), shape, frame, 0, len(frame))
+
+
+def test_those_who_wait_for_records_are_woken_once(node: ProduceNode) -> None:
     waiting = node.partitions[0]
     waiting.waiters[cast(Any, object())] = None
     node.round.begin()
@@ -210,7 +148,7 @@ def test_those_who_wait_for_records_are_woken_once(node: Node) -> None:
     assert node.wake_ups.changes == [waiting]
 
 
-def test_the_scratch_buffer_never_runs_out(node: Node) -> None:
+def test_the_scratch_buffer_never_runs_out(node: ProduceNode) -> None:
     """What was gathered is settled before the next connection finds too little room."""
     clients = [Client() for _ in range(200)]
     node.round.begin()
@@ -232,19 +170,21 @@ def test_the_scratch_buffer_never_runs_out(node: Node) -> None:
         pytest.param({"timestamps": NOW + 10**9}, id="from the future"),
     ],
 )
-def test_what_is_not_plain_is_left_to_the_long_way(node: Node, fields: dict[str, Any]) -> None:
+def test_what_is_not_plain_is_left_to_the_long_way(
+    node: ProduceNode, fields: dict[str, Any]
+) -> None:
     client = Client()
     node.round.begin()
     assert not node.take(client, b"v", **fields)
     assert client.gathered == 0
 
 
-def test_a_large_batch_is_not_worth_copying(node: Node) -> None:
+def test_a_large_batch_is_not_worth_copying(node: ProduceNode) -> None:
     node.round.begin()
     assert not node.take(Client(), b"v" * 10_000)
 
 
-def test_a_request_of_another_shape_is_recognised_or_left(node: Node) -> None:
+def test_a_request_of_another_shape_is_recognised_or_left(node: ProduceNode) -> None:
     """A client that writes to several partitions by turns is known by each of its shapes."""
     client = Client()
     node.round.begin()
@@ -260,7 +200,7 @@ def test_a_request_of_another_shape_is_recognised_or_left(node: Node) -> None:
 
 
 @pytest.mark.parametrize("size", range(0, 110, 7))
-def test_a_frame_that_is_cut_off_is_left(node: Node, size: int) -> None:
+def test_a_frame_that_is_cut_off_is_left(node: ProduceNode, size: int) -> None:
     client = Client()
     node.round.begin()
     node.take(client, b"v")
@@ -268,7 +208,7 @@ def test_a_frame_that_is_cut_off_is_left(node: Node, size: int) -> None:
     assert not node.round.take(cast(Connection, client), client.produce_shape, frame, 0, len(frame))
 
 
-def test_what_was_gathered_is_settled_before_shapes_are_forgotten(node: Node) -> None:
+def test_what_was_gathered_is_settled_before_shapes_are_forgotten(node: ProduceNode) -> None:
     client = Client()
     node.round.begin()
     node.take(client, b"before the change")
@@ -278,7 +218,7 @@ def test_what_was_gathered_is_settled_before_shapes_are_forgotten(node: Node) ->
     assert not node.round.take(cast(Connection, client), client.produce_shape, frame, 0, len(frame))
 
 
-def test_without_acknowledgement_nothing_is_answered(node: Node) -> None:
+def test_without_acknowledgement_nothing_is_answered(node: ProduceNode) -> None:
     client = Client()
     node.round.begin()
     node.take(client, b"quiet", acks=0)
@@ -288,13 +228,13 @@ def test_without_acknowledgement_nothing_is_answered(node: Node) -> None:
     assert node.values() == [b"quiet", b"loud"]
 
 
-def gathered(node: Node, *clients: Client, acks: int = 1) -> None:
+def gathered(node: ProduceNode, *clients: Client, acks: int = 1) -> None:
     node.round.begin()
     for number, client in enumerate(clients):
         node.take(client, b"%d" % number, acks=acks)
 
 
-def test_a_disk_with_room_for_some_takes_some(node: Node) -> None:
+def test_a_disk_with_room_for_some_takes_some(node: ProduceNode) -> None:
     """LOG-19: who gets an answer without error has its record stored, and nobody else."""
     clients = [Client() for _ in range(4)]
     gathered(node, *clients)
@@ -329,7 +269,7 @@ def disk_with_room(room_bytes: int) -> Iterator[None]:
         yield
 
 
-def test_a_refused_request_without_acknowledgement_closes_its_connection(node: Node) -> None:
+def test_a_refused_request_without_acknowledgement_closes_its_connection(node: ProduceNode) -> None:
     client = Client()
     gathered(node, client, acks=0)
     with failing_writes():
@@ -337,7 +277,7 @@ def test_a_refused_request_without_acknowledgement_closes_its_connection(node: N
     assert client.was_closed
 
 
-def test_a_log_that_went_offline_meanwhile_refuses(node: Node) -> None:
+def test_a_log_that_went_offline_meanwhile_refuses(node: ProduceNode) -> None:
     client = Client()
     gathered(node, client)
     node.partitions[0].log = None
@@ -346,7 +286,7 @@ def test_a_log_that_went_offline_meanwhile_refuses(node: Node) -> None:
 
 
 def test_our_own_fault_is_told_and_takes_nobody_along(
-    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    node: ProduceNode, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     unlucky, lucky = Client(), Client()
     node.round.begin()
@@ -361,6 +301,59 @@ def test_our_own_fault_is_told_and_takes_nobody_along(
     assert "orders-0" in caplog.text
 
 
+def test_our_own_fault_is_not_told_to_those_whose_batch_is_stored(
+    node: ProduceNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LOG-19: whoever is told of an error sends again, and would store its record twice."""
+    first, unlucky, quiet, last = clients = [Client() for _ in range(4)]
+    node.round.begin()
+    for number, client in enumerate(clients):
+        node.take(client, b"%d" % number, acks=0 if client is quiet else 1)
+    real = type(node.partitions[0]).append
+
+    def append(partition: Any, records: memoryview, now_ms: int) -> Any:
+        if values_in(records) == [b"1"]:
+            raise ZeroDivisionError
+        return real(partition, records, now_ms)
+
+    monkeypatch.setattr(type(node.partitions[0]), "append", append)
+    monkeypatch.setattr(produce_rounds, "append_run", lambda *_: False)
+    node.round.end()
+    assert node.values() == [b"0", b"2", b"3"]
+    assert [answer.error_code for _, answer in unlucky.answers] == [UNKNOWN_SERVER_ERROR]
+    assert (first.offsets, last.offsets) == ([(1, 1)], [(4, 3)])
+    assert (quiet.silently, quiet.was_closed) == (1, False)
+
+
+def values_in(records: memoryview) -> list[bytes | None]:
+    return [record.value for record in records_of(bytes(records))]
+
+
+def test_a_fault_after_the_write_is_not_told_to_producers(
+    node: ProduceNode, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    loud, quiet = Client(), Client()
+    node.partitions[0].waiters[cast(Any, object())] = None
+    node.round.begin()
+    node.take(loud, b"loud")
+    node.take(quiet, b"quiet", acks=0)
+    monkeypatch.setattr(node.wake_ups, "changed", lambda _: 1 / 0)
+    node.round.end()
+    assert node.values() == [b"loud", b"quiet"]
+    assert loud.offsets == [(1, 1)]
+    assert (quiet.silently, quiet.was_closed) == (1, False)
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_an_answer_that_cannot_be_given_keeps_nobody_waiting(node: ProduceNode) -> None:
+    bad, good = Client(), Client()
+    gathered(node, bad, good)
+    cast(Any, bad).deliver = lambda _: 1 / 0
+    node.round.end()
+    assert bad.was_closed
+    assert good.offsets == [(2, 2)]
+
+
 def broken_once() -> Callable[..., None]:
     calls = iter((True, False))
 
@@ -371,7 +364,7 @@ def broken_once() -> Callable[..., None]:
     return note_run
 
 
-def test_a_full_segment_is_rolled_in_the_middle_of_a_run(node: Node) -> None:
+def test_a_full_segment_is_rolled_in_the_middle_of_a_run(node: ProduceNode) -> None:
     clients = [Client() for _ in range(20)]
     log = node.partitions[0].log
     assert log is not None
@@ -383,7 +376,7 @@ def test_a_full_segment_is_rolled_in_the_middle_of_a_run(node: Node) -> None:
     assert len(log.segments) > 1
 
 
-def test_requests_are_counted(node: Node) -> None:
+def test_requests_are_counted(node: ProduceNode) -> None:
     gathered(node, *(Client() for _ in range(5)))
     node.round.end()
     topic = node.metrics.topic("orders")

@@ -102,11 +102,14 @@ async def _produce_later(
     refusal = None
     verdict = _NO_TRANSACTION
     try:
-        verdict = await admission
-    except KafkaError as error:
-        refusal = error
-    request = read_produce(frame, position, version)
-    _produce(broker, connection, frame, version, correlation_id, request, refusal, verdict)
+        try:
+            verdict = await admission
+        except KafkaError as error:
+            refusal = error
+        request = read_produce(frame, position, version)
+        _produce(broker, connection, frame, version, correlation_id, request, refusal, verdict)
+    except Exception:
+        connection.fail()
 
 
 def _produce(
@@ -165,12 +168,18 @@ def _produce(
         broker, heavy, now_ms, version, admission.transaction_version, unflushed, failures
     )
     finish = partial(_answer, broker, connection, *outcome)
-    broker.tasks.start(_then(work, finish), "fitting of large batches")
+    broker.tasks.start(_then(connection, work, finish), "fitting of large batches")
 
 
-async def _then(work: Coroutine[Any, Any, None], finish: Callable[[], None]) -> None:
-    await work
-    finish()
+async def _then(
+    connection: "Connection", work: Coroutine[Any, Any, None], finish: Callable[[], None]
+) -> None:
+    """Answer when the work is done; a connection that cannot be answered must not wait on."""
+    try:
+        await work
+        finish()
+    except Exception:
+        connection.fail()
 
 
 class _TooHeavy(Exception):

@@ -44,6 +44,7 @@ class Wire:
 
     def __init__(self) -> None:
         self._waits = False
+        self.has_failed = False
         self.sent: list[bytes] = []
 
     @property
@@ -56,6 +57,9 @@ class Wire:
     def finish(self, parts: list[bytes]) -> None:
         self._waits = False
         self.sent += parts
+
+    def fail(self) -> None:
+        self.has_failed = True
 
     def told(self) -> PartitionProduceResponse:
         (answer,) = self.sent
@@ -151,3 +155,15 @@ async def test_a_silent_producer_is_read_from_again(
     assert not waits(wire)
     assert wire.sent == []
     assert broker.log(TOPIC, 0).log_end_offset == 1
+
+
+async def test_a_fault_of_ours_keeps_no_producer_waiting(
+    broker: TransactionBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = await broker.producer()
+    held, wire = Held(monkeypatch), Wire()
+    send(broker, wire, producer, acks=-1)
+    held.let_go(broker)
+    monkeypatch.setattr(broker.clock, "now_ms", lambda: 1 // 0)
+    await asyncio.gather(*tasks(broker))
+    assert wire.has_failed

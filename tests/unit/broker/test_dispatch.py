@@ -1,0 +1,175 @@
+"""Rounds of gathered requests over real connections: who is answered, and what is not served."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from headrace.broker.connection import Connection, Frames
+from headrace.broker.dispatch import Dispatcher
+from headrace.broker.ready_sockets import ReadySockets
+from headrace.protocol.codec import decode
+from headrace.protocol.schemas.produce import ProduceResponse
+from headrace.runtime import files
+from tests.rounds import VERSION, ProduceNode
+
+SECONDS_MAX = 20
+LARGE = b"v" * 10_000  # Not worth gathering, so served where it is read.
+
+
+class Served:
+    """The dispatcher of a broker that does nothing but Produce, and its connections."""
+
+    def __init__(self, node: ProduceNode) -> None:
+        self.node = node
+        broker = SimpleNamespace(
+            metrics=node.metrics,
+            produce_round=node.round,
+            produce_shapes=node.shapes,
+            wake_ups=node.wake_ups,
+            clock=node.clock,
+        )
+        self.loop = asyncio.get_running_loop()
+        self.dispatch: Callable[[Connection, Frames, int, int], None] = Dispatcher(
+            cast(Any, broker)
+        )
+        self.ready = ReadySockets(self.loop, node.round)
+        self.clients: list[Client] = []
+
+    def client(self) -> "Client":
+        self.clients.append(Client(self))
+        return self.clients[-1]
+
+    async def round(self) -> None:
+        """Let all that was sent be read, in one round."""
+        await asyncio.sleep(0)
+        self.ready._serve()
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.connection.close()
+            client.peer.close()
+        self.ready.close()
+
+
+class Client:
+    def __init__(self, served: Served) -> None:
+        ours, self.peer = socket.socketpair()
+        ours.setblocking(False)
+        self.peer.settimeout(SECONDS_MAX)
+        self._node = served.node
+        self.connection = Connection(
+            ours,
+            ("10.0.0.7", 40_000),
+            "PLAINTEXT",
+            loop=served.loop,
+            ready=served.ready,
+            buffers=served.node.buffers,
+            gather=served.node.round.take,
+            dispatch=lambda *frame: served.dispatch(*frame),
+            on_close=lambda connection: None,
+        )
+
+    def send(self, *values: bytes, acks: int = 1) -> None:
+        frames = [self._node.frame(self.connection, value, acks=acks) for value in values]
+        self.peer.sendall(b"".join(frames))
+
+    def offsets(self, count: int) -> list[int]:
+        """The base offsets of the answers; reading blocks nobody, for they were sent already."""
+        answers = []
+        for _ in range(count):
+            size = int.from_bytes(self.peer.recv(4, socket.MSG_WAITALL))
+            answer = self.peer.recv(size, socket.MSG_WAITALL)
+            response = decode(ProduceResponse, VERSION, memoryview(answer)[5:])
+            answers.append(response.responses[0].partition_responses[0].base_offset)
+        return answers
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    made = Served(ProduceNode(tmp_path))
+    yield made
+    made.close()
+
+
+async def test_gathered_requests_are_answered_when_the_round_ends(served: Served) -> None:
+    clients = [served.client() for _ in range(3)]
+    for client in clients:
+        client.send(b"one", b"two")
+    await served.round()
+    assert sorted(offset for client in clients for offset in client.offsets(2)) == [*range(1, 7)]
+    assert all(client.connection.gathered == 0 for client in clients)
+
+
+async def test_a_request_that_is_not_gathered_waits_for_those_before_it(served: Served) -> None:
+    clients = [served.client() for _ in range(2)]
+    clients[0].send(b"small", LARGE, b"small again")
+    clients[1].send(b"of another")
+    await served.round()
+    stored = served.node.values()
+    assert [stored[offset - 1] for offset in clients[0].offsets(3)] == [
+        b"small",
+        LARGE,
+        b"small again",
+    ]
+
+
+async def test_one_who_went_away_keeps_nobody_from_an_answer(served: Served) -> None:
+    gone, there = served.client(), served.client()
+    gone.send(b"farewell")
+    there.send(b"stays")
+    gone.peer.close()
+    await served.round()
+    assert there.offsets(1)
+    assert sorted(map(str, served.node.values())) == sorted(map(str, [b"farewell", b"stays"]))
+    await served.round()
+    assert gone.connection.closed
+
+
+async def test_a_connection_that_is_closed_when_its_round_is_settled_is_served_no_further(
+    served: Served,
+) -> None:
+    """acks=0 hears of an error by the close; what it sent behind the error must not be stored."""
+    client, other = served.client(), served.client()
+    client.send(b"refused", LARGE, acks=0)
+    other.send(b"later")
+    with disk_that_refuses(b"refused"):
+        await served.round()
+    assert client.connection.closed
+    assert other.offsets(1) == [1]
+    assert served.node.values() == [b"later"]
+
+
+@contextmanager
+def disk_that_refuses(value: bytes) -> Iterator[None]:
+    real = files.pwrite
+
+    def pwrite(fd: int, data: Any, position: int) -> int:
+        if value in bytes(data):
+            raise OSError(errno.ENOSPC, "the disk says no")
+        return real(fd, data, position)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "pwrite", pwrite)
+        yield
+
+
+async def test_a_fault_in_one_connection_leaves_the_round_to_the_others(
+    served: Served, caplog: pytest.LogCaptureFixture
+) -> None:
+    clients = [served.client() for _ in range(5)]
+    for client in clients:
+        client.send(b"v")
+    bad = clients[2].connection
+    bad._gather = lambda *_: 1 // 0 > 0  # As a bug of ours would do it.
+    await served.round()
+    assert bad.closed
+    answered = [client.offsets(1)[0] for client in clients if client.connection is not bad]
+    assert sorted(answered) == [1, 2, 3, 4]
+    assert "ZeroDivisionError" in caplog.text
