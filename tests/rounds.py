@@ -4,8 +4,9 @@ import struct
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from headrace.broker.connection import Connection, FrameBuffers
+from headrace.broker.connection import Connection
 from headrace.broker.delayed import WakeUps
+from headrace.broker.frame_buffers import FrameBuffers
 from headrace.broker.partitions import Partitions
 from headrace.broker.produce_rounds import ProduceRound
 from headrace.broker.produce_shapes import ProduceShapes

@@ -11,7 +11,8 @@ from functools import partial
 
 import pytest
 
-from headrace.broker.connection import Connection, FrameBuffers, Frames, Part
+from headrace.broker.connection import Connection, Part
+from headrace.broker.frame_buffers import FrameBuffers, Frames
 from headrace.broker.ready_sockets import ReadySockets
 
 REQUEST_BYTES_MAX = 10 << 20

@@ -16,11 +16,16 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable
-from mmap import mmap
 from struct import Struct
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Protocol
 
+from headrace.broker.frame_buffers import (
+    LARGE_FRAME_BYTES,
+    FrameBuffer,
+    FrameBuffers,
+    Frames,
+)
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -32,8 +37,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _unpack_size = Struct(">i").unpack_from
-_SCRATCH_BYTES = 256 * 1024
-_LARGE_FRAME_BYTES = 32 * 1024
 _MORE = socket.MSG_MORE
 _ANSWERS_HELD_MAX = 16
 _JOINED_BYTES_MAX = 16 * 1024
@@ -51,56 +54,10 @@ class FilePart(Protocol):
 
 Buffer = bytes | bytearray | memoryview
 Part = Buffer | FilePart
-FrameBuffer = bytearray | mmap
-Frames = bytearray | memoryview
-"""Where whole frames lie: a bytearray, which stays as it is until the round of sockets ends, or a
-view of a pooled buffer, which the next frame overwrites."""
 
 
 class HostileFrame(HeadraceError):
     """Bytes that cannot be a Kafka request; the connection that sent them is closed."""
-
-
-class FrameBuffers:
-    """The scratch buffer, and a few large ones kept so that their pages are not faulted in anew.
-
-    The next bytes of any client go to `vacant`, the part of the scratch buffer from `start` on.
-    """
-
-    def __init__(self, request_bytes_max: int, *, kept_max: int = 8, kept_bytes: int = 2 << 20):
-        self.request_bytes_max = request_bytes_max
-        self.scratch = bytearray(_SCRATCH_BYTES)
-        self.view = memoryview(self.scratch)
-        self.vacant = self.view
-        self.start = 0
-        self._kept: list[mmap] = []
-        self._kept_max = kept_max
-        self._kept_bytes = kept_bytes
-
-    def keep(self, end: int) -> None:
-        """Leave what lies in the scratch buffer before a position alone, until `vacate`."""
-        self.start = end
-        self.vacant = self.view[end:]
-
-    def vacate(self) -> None:
-        self.start = 0
-        self.vacant = self.view
-
-    def take(self, size: int) -> FrameBuffer:
-        """Pages of a mapping are made as bytes arrive: an announcement alone costs nothing."""
-        if size <= _LARGE_FRAME_BYTES * 2:
-            return bytearray(size)
-        if size > self._kept_bytes:
-            return mmap(-1, size)
-        return self._kept.pop() if self._kept else mmap(-1, self._kept_bytes)
-
-    def give_back(self, buffer: FrameBuffer) -> None:
-        if (
-            isinstance(buffer, mmap)
-            and len(buffer) == self._kept_bytes
-            and len(self._kept) < self._kept_max
-        ):
-            self._kept.append(buffer)
 
 
 class Connection:
@@ -248,7 +205,7 @@ class Connection:
         """Put aside what cannot be served yet; a large unfinished frame gets its own buffer."""
         if end - position >= 4 and not (self._waiting or self._out):
             size = 4 + _unpack_size(data, position)[0]
-            if size > _LARGE_FRAME_BYTES:
+            if size > LARGE_FRAME_BYTES:
                 frame = self.buffers.take(size)
                 self._frame, self._frame_size, self._filled = frame, size, end - position
                 frame[: end - position] = data[position:end]

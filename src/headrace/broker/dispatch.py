@@ -17,7 +17,8 @@ from headrace.broker.api.records.fetch import fetch
 from headrace.broker.api.records.produce import produce, produce_again
 from headrace.broker.api.registry import APIS, Call, Entry
 from headrace.broker.api.share.share_fetch import share_fetch
-from headrace.broker.connection import Connection, Frames, HostileFrame
+from headrace.broker.connection import Connection, HostileFrame
+from headrace.broker.frame_buffers import Frames
 from headrace.errors import KafkaError, UnknownServerError
 from headrace.protocol import hot_fetch, hot_produce
 from headrace.protocol.api_keys import ApiKey

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from headrace.broker.configs.topic_configs import TopicConfigs
-from headrace.broker.connection import FrameBuffers
 from headrace.broker.coordinators import Coordinator, Timers
 from headrace.broker.delayed import WakeUps
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.fetch_sessions import FetchSessions
 from headrace.broker.fitting import Fitting
 from headrace.broker.flushing import Flusher
+from headrace.broker.frame_buffers import FrameBuffers
 from headrace.broker.hosting import Assignments, Hosting
 from headrace.broker.maintenance import Maintenance
 from headrace.broker.metrics.telemetry import Telemetry

@@ -27,8 +27,9 @@ from headrace.protocol.batches import PRODUCER_ID_POSITION
 from headrace.storage.usual_append import Run, append_run, read_usual
 
 if TYPE_CHECKING:
-    from headrace.broker.connection import Connection, FrameBuffers, Frames
+    from headrace.broker.connection import Connection
     from headrace.broker.delayed import WakeUps
+    from headrace.broker.frame_buffers import FrameBuffers, Frames
     from headrace.broker.partitions import Partition
     from headrace.broker.produce_shapes import ProduceShape, ProduceShapes
     from headrace.runtime.clock import Clock

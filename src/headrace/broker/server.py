@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.broker.connection import Connection, FrameBuffers, Frames
+from headrace.broker.connection import Connection
+from headrace.broker.frame_buffers import FrameBuffers, Frames
 from headrace.broker.ready_sockets import ReadySockets
 from headrace.errors import HeadraceError
 

@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from headrace.broker.connection import Connection, FrameBuffers, Frames, HostileFrame
+from headrace.broker.connection import Connection, HostileFrame
+from headrace.broker.frame_buffers import FrameBuffers, Frames
 from headrace.broker.ready_sockets import ReadySockets
 
 SECONDS_MAX = 20

@@ -11,8 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.broker.connection import Connection, Frames
+from headrace.broker.connection import Connection
 from headrace.broker.dispatch import Dispatcher
+from headrace.broker.frame_buffers import Frames
 from headrace.broker.ready_sockets import ReadySockets
 from headrace.protocol.codec import decode
 from headrace.protocol.schemas.produce import ProduceResponse
