@@ -43,7 +43,6 @@ def test_many_refusals_are_told_once(room: Room, caplog: pytest.LogCaptureFixtur
 def test_a_log_that_has_grown_is_told_once(room: Room, caplog: pytest.LogCaptureFixture) -> None:
     room.refuse(ORDERS, FULL, 5)
     room.look({ORDERS: GrowingLog(5)})
-    caplog.set_level(logging.INFO)
     caplog.clear()
     for end_offset in range(6, 10):
         room.look({ORDERS: GrowingLog(end_offset)})
