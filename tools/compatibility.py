@@ -43,6 +43,16 @@ LIMITS = (
     "taken, kept and described as Kafka does it, and the log says once that they have no effect. "
     "Listeners cannot be changed while the broker runs.",
     "UnregisterBroker refuses this node itself.",
+    "New clusters do without eligible leader replicas (ELR), which a new Kafka 4.3 cluster has; so "
+    "`min.insync.replicas` of a broker can be altered here and cannot there.",
+    "DescribeConfigs lists names that Kafka 4.3 does not have: `headrace.*` of the broker, and "
+    "`errors.deadletterqueue.*` of broker and groups (KIP-1191).",
+    "GetTelemetrySubscriptions and PushTelemetry are always advertised; Kafka needs a plug-in "
+    "that receives metrics. So clients that are connected already hear of a subscription that is "
+    "made later; a client that finds them missing would not ask again. librdkafka tells of it in "
+    "one line of its log, `Telemetry client instance id changed`.",
+    "A share group's records that wait for their dead letter (*archiving*) stay so when Kafka "
+    "4.3 takes the directory over: it knows no dead letters, and does not give them out again.",
     "Texts of error messages are our own; codes are Kafka's.",
 )
 

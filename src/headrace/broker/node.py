@@ -8,6 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from headrace.broker.configs.described_broker import DescribedBroker
 from headrace.broker.configs.topic_configs import TopicConfigs
 from headrace.broker.coordinators import Coordinator, Timers
 from headrace.broker.delayed import WakeUps
@@ -85,6 +86,7 @@ class Broker:
         self.produce_shapes = ProduceShapes()
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)
         self.metadata_answers = MetadataAnswers()
+        self.described_broker = DescribedBroker()
         self.topic_creation = TopicCreation(self)
         self.producer_ids = ProducerIds(self)
         self.timers = Timers(self)

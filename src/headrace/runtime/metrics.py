@@ -151,10 +151,10 @@ class RequestMetrics:
         metrics.queued.add_ns(queued_ns)
         metrics.waited.add_ns(waited_ns)
 
-    def failed(self, key: int, error_code: int) -> None:
-        """Count an error that an answer tells."""
+    def failed(self, key: int, error_code: int, count: int = 1) -> None:
+        """Count an error that an answer tells, once or several times."""
         errors = self.api(key).errors
-        errors[error_code] = errors.get(error_code, 0) + 1
+        errors[error_code] = errors.get(error_code, 0) + count
 
 
 class CleanerMetrics:

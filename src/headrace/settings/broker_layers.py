@@ -6,7 +6,7 @@ its own fixed configs, because a plug-in may read it; what nobody knows might be
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import dropwhile
 
 import msgspec
@@ -50,19 +50,22 @@ class Synonym(msgspec.Struct, frozen=True):
     source: ConfigSource
 
 
-class BrokerLayers(msgspec.Struct, frozen=True):
-    """The layers of a broker's configs, from the properties file up to its own dynamic ones."""
+class BrokerLayers(msgspec.Struct, frozen=True, dict=True):
+    """The layers of a broker's configs, from the properties file up to its own dynamic ones.
+
+    What follows from them is computed once: it is asked for again for each of hundreds of configs.
+    """
 
     static: BrokerSettings
     dynamic_default: Mapping[str, str] = {}
     dynamic: Mapping[str, str] = {}
 
-    @property
+    @cached_property
     def settings(self) -> BrokerSettings:
         """All layers laid over each other."""
         return with_dynamic(self.static, self.dynamic_default, self.dynamic)
 
-    @property
+    @cached_property
     def _file(self) -> dict[str, str | None]:
         """The properties file as Kafka would have to have it, with both names of the node."""
         static = self.static

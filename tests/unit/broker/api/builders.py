@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from headrace.broker.api.registry import APIS, Call
+from headrace.broker.configs.described_broker import DescribedBroker
 from headrace.broker.coordinators import Coordinator, Timers
 from headrace.broker.delayed import WakeUps
 from headrace.broker.metrics.telemetry import Telemetry
@@ -127,6 +128,7 @@ class UnitBroker:
         self.metrics = Metrics()
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.metadata_answers = MetadataAnswers()
+        self.described_broker = DescribedBroker()
         self.topic_creation = TopicCreation(cast(Any, self))
         self.producer_ids = ProducerIds(cast(Any, self))
         self.directories = LogDirectories.open([str(directory)], {str(directory): DIRECTORY_ID})

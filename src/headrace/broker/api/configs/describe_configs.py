@@ -55,6 +55,8 @@ def _describe(
     try:
         if resource.resource_type == ResourceType.BROKER_LOGGER:
             configs = _loggers(resource.resource_name, call)
+        elif resource.resource_type == ResourceType.BROKER and resource.resource_name:
+            configs = _this_broker(resource.resource_name, request, call)
         else:
             configs = [
                 _entry(config, request)
@@ -62,7 +64,7 @@ def _describe(
             ]
     except KafkaError as error:
         return _refused(resource, error)
-    wanted = resource.configuration_keys
+    wanted = frozenset(resource.configuration_keys or ())
     return DescribeConfigsResult(
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
@@ -77,17 +79,26 @@ def _configs_of(kind: int, name: str, call: Call) -> Iterable[DescribedConfig]:
             if name not in image.topics:
                 raise why_missing(name)
             return describe_topic(image.configs_of(kind, name), layers_of(call.broker))
-        case ResourceType.BROKER if not name:
-            return describe_cluster_default(layers_of(call.broker))
         case ResourceType.BROKER:
-            check_is_this_node(name, call.broker.node_id)
-            return describe_broker(layers_of(call.broker))
+            return describe_cluster_default(layers_of(call.broker))
         case ResourceType.CLIENT_METRICS:
             _check_named(name, "a client metrics subscription")
             return describe_client_metrics(image.configs_of(kind, name))
         case _:
             _check_named(name, "a group")
             return describe_group(image.configs_of(kind, name), layers_of(call.broker))
+
+
+def _this_broker(
+    name: str, request: DescribeConfigsRequest, call: Call
+) -> list[DescribeConfigsResourceResult]:
+    check_is_this_node(name, call.broker.node_id)
+    layers = layers_of(call.broker)
+    return call.broker.described_broker.entries(
+        layers,
+        (request.include_synonyms, request.include_documentation),
+        lambda: [_entry(config, request) for config in describe_broker(layers)],
+    )
 
 
 def _loggers(name: str, call: Call) -> list[DescribeConfigsResourceResult]:

@@ -7,10 +7,12 @@ this listener was LEADER_NOT_AVAILABLE; v0 hides replicas that are down and comp
 A topic that asking creates is unknown in the first answer: the client asks again and finds it.
 """
 
+from collections import Counter
 from collections.abc import Hashable
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from headrace.broker.topics.metadata_answers import Answer
 from headrace.broker.topics.topology import (
     INTERNAL_TOPICS,
     NO_NODE,
@@ -32,6 +34,7 @@ from headrace.errors import (
 from headrace.metadata.image import MetadataImage, PartitionImage, TopicImage
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import encode
+from headrace.protocol.error_codes import error_codes_of
 from headrace.protocol.schemas.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -56,19 +59,27 @@ def metadata(request: MetadataRequest, call: Call) -> MetadataResponse | bytes:
         request.topics = None
     image = call.broker.image
     question = _question(request, call)
-    body = call.broker.metadata_answers.find(question, image)
-    if body is not None:
-        return body
+    kept = call.broker.metadata_answers.find(question, image)
+    if kept is not None:
+        return _counted(kept, call)
     found, missing = _sort_out(request, call, image)
     if missing and request.allow_auto_topic_creation:
         _create(call, missing)
     response = _answer(request, call, image, found, missing)
     if missing:
         return response
-    body = bytes(encode(response, call.version))
+    errors = Counter(error_codes_of(MetadataResponse)(response))
+    answer = Answer(bytes(encode(response, call.version)), tuple(errors.items()))
     shown = None if request.topics is None else found
-    call.broker.metadata_answers.keep(question, image, shown, body)
-    return body
+    call.broker.metadata_answers.keep(question, image, shown, answer)
+    return _counted(answer, call)
+
+
+def _counted(answer: Answer, call: Call) -> bytes:
+    """Bytes do not show which errors they tell, so these are counted here."""
+    for code, count in answer.errors:
+        call.broker.metrics.requests.failed(ApiKey.METADATA, code, count)
+    return answer.body
 
 
 def _question(request: MetadataRequest, call: Call) -> Hashable:

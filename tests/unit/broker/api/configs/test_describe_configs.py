@@ -107,6 +107,14 @@ async def test_a_brokers_own_layers_are_laid_over_each_other(broker: UnitBroker)
     assert told["node.id"].read_only
 
 
+async def test_a_brokers_config_that_changes_is_told_at_once(broker: UnitBroker) -> None:
+    """Though its configs are kept as they were told last time."""
+    await configs(broker, BROKER, "1")
+    image = broker.controller.image
+    broker.controller.image = with_configs(image, BROKER, "1", log_cleaner_backoff_ms="3")
+    assert (await configs(broker, BROKER, "1"))["log.cleaner.backoff.ms"].value == "3"
+
+
 async def test_what_the_properties_file_says_is_static(tmp_path: Path) -> None:
     settings, _ = load({"node.id": "1", "log.segment.bytes": "2097152"})
     broker = UnitBroker(tmp_path, settings, image_with(a_topic("t")))

@@ -181,6 +181,14 @@ async def test_a_partition_without_leader_says_so(tmp_path: Path) -> None:
     assert partition.replica_nodes == [NODE_ID]
 
 
+async def test_partitions_without_leader_are_counted_with_every_answer(tmp_path: Path) -> None:
+    """Also with those that are kept as bytes and sent again."""
+    broker = broker_with(tmp_path, a_topic("t", 2, leader=-1))
+    for _ in range(3):
+        await metadata(broker, asking_for("t"))
+    assert broker.metrics.requests.api(ApiKey.METADATA).errors == {LeaderNotAvailable.code: 6}
+
+
 @pytest.mark.parametrize(
     ("version", "error"), [(5, LeaderNotAvailable), (6, ListenerNotFound), (13, ListenerNotFound)]
 )
