@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from headrace.broker.produce_shapes import ProduceShape
     from headrace.broker.ready_sockets import ReadySockets
+    from headrace.broker.repeated_requests import Repeated
 
 _log = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class Connection:
         "_frame",
         "_frame_size",
         "_gather",
+        "_is_held",
         "_loop",
         "_on_close",
         "_out",
@@ -91,6 +93,7 @@ class Connection:
         "on_abandoned",
         "port",
         "produce_shape",
+        "repeated",
         "software",
         "stashed_ns",
     )
@@ -123,6 +126,7 @@ class Connection:
         self.software = ("unknown", "unknown")  # Name and version, as ApiVersions v3 told us.
         self.on_abandoned: Callable[[], None] | None = None
         self.produce_shape: ProduceShape | None = None  # What its last Produce request was like.
+        self.repeated: Repeated | None = None  # The last request of a kind that comes again.
         self.gathered = 0  # Its requests that are answered when this round of sockets ends.
         self.closed = False
         self.is_active = True  # A request was completed since the last sweep.
@@ -133,6 +137,7 @@ class Connection:
         self._frame_size = 0
         self._filled = 0
         self._out: deque[Part] = deque()
+        self._is_held = False  # Its answers leave when this round of sockets ends.
         self._waiting = False
         self._reading = True
         self._writing = False
@@ -196,7 +201,7 @@ class Connection:
             if self._out and len(self._out) >= _ANSWERS_HELD_MAX and not self._flush():
                 break
         # After a flush that failed the next is `_on_writable`'s, which then goes on with the rest.
-        if self._out and not self._writing:
+        if self._out and not (self._writing or self._is_held):
             self._flush()
         if position < end:
             self._keep(data, position, end)
@@ -254,6 +259,25 @@ class Connection:
     def answer(self, data: Buffer) -> None:
         """Queue an answer; it is sent when the frames at hand are served."""
         self._out.append(data)
+
+    def answer_in_round(self, data: bytes) -> None:
+        """Queue a small answer; during a round of ready sockets it is sent when the round ends."""
+        self._out.append(data)
+        if not self._is_held:
+            self._is_held = self._ready.hold(self)
+
+    def release(self) -> None:
+        """The round has ended: send what was held, and go on if something was put aside."""
+        self._is_held = False
+        if self.closed or self._writing or not self._out:
+            return
+        try:
+            if self._flush() and not (self._reading or self._waiting):
+                self._resume()
+        except (HostileFrame, OSError) as reason:
+            self._give_up(reason)
+        except Exception:
+            self.fail()
 
     def answer_parts(self, parts: "list[Part]") -> None:
         self._out.extend(parts)
@@ -385,6 +409,7 @@ class Connection:
         self._out.clear()
         self._stash = bytearray()
         self._frame = None
+        self.repeated = None  # It refers to this connection.
         self._sock.close()
         abandoned, self.on_abandoned = self.on_abandoned, None
         if abandoned is not None:

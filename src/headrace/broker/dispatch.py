@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.api.records.fetch import fetch
 from headrace.broker.api.records.produce import produce, produce_again
-from headrace.broker.api.registry import APIS, Call, Entry
+from headrace.broker.api.registry import APIS, Call, Entry, Handler
 from headrace.broker.api.share.share_fetch import share_fetch
 from headrace.broker.connection import Connection, HostileFrame
 from headrace.broker.frame_buffers import Frames
+from headrace.broker.repeated_requests import KEPT_BYTES_MAX, REPEATED, Repeated
 from headrace.errors import KafkaError, UnknownServerError
 from headrace.protocol import hot_fetch, hot_produce
 from headrace.protocol.api_keys import ApiKey
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id.
+_OPENING = Struct(">ii")  # API key and version in one, correlation id.
+_ANSWER_IN_ROUND_BYTES_MAX = 8 * 1024  # Larger ones would pile up until the round ends.
 _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
 _SHARE_FETCH = int(ApiKey.SHARE_FETCH)
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
@@ -88,6 +91,13 @@ class Dispatcher:
                 if connection.closed:
                     return
         began = perf_counter_ns()
+        repeated = connection.repeated
+        if repeated is not None and end - position == len(repeated.rest) + _OPENING.size:
+            opening, correlation_id = _OPENING.unpack_from(data, position)
+            rest = bytes(data[position + _OPENING.size : end])
+            if opening == repeated.opening and rest == repeated.rest:
+                self._serve_again(connection, repeated, correlation_id, began)
+                return
         frame = memoryview(data)[position:end]
         try:
             key, version, correlation_id, client_size = _HEADER.unpack_from(frame)
@@ -150,22 +160,59 @@ class Dispatcher:
         # As in Kafka, bytes after the last field are nobody's business.
         request, _ = read_bounded(handler.request_type, version, frame, body, ELEMENTS_MAX)
         call = Call(self._broker, connection, version, header.client_id)
+        if key in REPEATED and len(frame) <= KEPT_BYTES_MAX:
+            opening, _ = _OPENING.unpack_from(frame)
+            rest = bytes(frame[_OPENING.size :])
+            connection.repeated = Repeated(opening, rest, entry, handler, request, call)
+        self._call(connection, entry, handler, request, call, header.correlation_id, began)
+
+    def _serve_again(
+        self, connection: Connection, repeated: Repeated, correlation_id: int, began: int
+    ) -> None:
+        """Serve a request whose like was decoded before."""
+        try:
+            self._call(
+                connection,
+                repeated.entry,
+                repeated.handler,
+                repeated.request,
+                repeated.call,
+                correlation_id,
+                began,
+            )
+        except Exception:
+            connection.fail()
+
+    def _call(
+        self,
+        connection: Connection,
+        entry: Entry,
+        handler: Handler,
+        request: Any,
+        call: Call,
+        correlation_id: int,
+        began: int,
+    ) -> None:
+        """Have a request handled, and answer it now or when its handler has what it waits for."""
+        version = call.version
         try:
             answer = handler.function(request, call)
         except Exception as error:
             answer = handler.refuse(request, self._as_kafka_error(error, entry), version)
-        if asyncio.iscoroutine(answer):
+        if not isinstance(answer, bytes) and asyncio.iscoroutine(answer):
             connection.wait()
             task = self._broker.loop.create_task(
-                self._finish(
-                    connection, entry, request, answer, header.correlation_id, version, began
-                )
+                self._finish(connection, entry, request, answer, correlation_id, version, began)
             )
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
             return
-        connection.answer(self._encode(answer, header.correlation_id, entry, version))
-        self._count(connection, key, version, began)
+        frame = self._encode(answer, correlation_id, entry, version)
+        if len(frame) <= _ANSWER_IN_ROUND_BYTES_MAX:
+            connection.answer_in_round(frame)
+        else:
+            connection.answer(frame)
+        self._count(connection, entry.key, version, began)
 
     async def _finish(
         self,
@@ -208,16 +255,14 @@ class Dispatcher:
         _log.error("%s failed", ApiKey(entry.key).name, exc_info=error)
         return UnknownServerError("the broker failed; its log has the details")
 
-    def _encode(
-        self, answer: Any, correlation_id: int, entry: Entry, version: int
-    ) -> bytes | bytearray:
+    def _encode(self, answer: Any, correlation_id: int, entry: Entry, version: int) -> bytes:
         """The answer as bytes; its errors are counted on the way.
 
         Kafka counts NONE as well, once for each partition that a request names. That would be
         work for every answer to learn what the count of requests says already.
         """
-        if isinstance(answer, (bytes, bytearray)):
-            return frame_response(correlation_id, entry.key, version, bytes(answer))
+        if isinstance(answer, bytes):
+            return frame_response(correlation_id, entry.key, version, answer)
         for code in entry.handler().error_codes(answer):
             self._broker.metrics.requests.failed(entry.key, code)
         return encode_response(correlation_id, entry.key, version, answer)

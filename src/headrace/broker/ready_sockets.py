@@ -2,7 +2,9 @@
 
 A reader of the loop costs a handle, a context and a callback whenever its socket is ready. Here
 the loop sees one descriptor, and one callback serves all sockets that are ready. It is known when
-such a round begins and when it ends, so work can be gathered over it (`produce_rounds.py`).
+such a round begins and when it ends, so work can be gathered over it (`produce_rounds.py`), and
+answers can be held until all have been read: a client that waits is woken by its first answer,
+and finds the others there when it looks, instead of being woken again for each.
 """
 
 import select
@@ -24,6 +26,12 @@ class Round(Protocol):
     def end(self) -> None: ...
 
 
+class Holder(Protocol):
+    """Somebody whose answers are held until the round ends."""
+
+    def release(self) -> None: ...
+
+
 class ReadySockets:
     """Calls the reader of each socket that has bytes to read, or an end or an error to tell."""
 
@@ -32,6 +40,8 @@ class ReadySockets:
         self._round = round_
         self._epoll = select.epoll()
         self._readers: dict[int, Callable[[], None]] = {}
+        self._is_round = False
+        self._holders: list[Holder] = []
         loop.add_reader(self._epoll.fileno(), self._serve)
 
     def add(self, fd: int, on_readable: Callable[[], None]) -> None:
@@ -42,6 +52,12 @@ class ReadySockets:
         """Before the descriptor is closed: its number may belong to another client soon."""
         del self._readers[fd]
         self._epoll.unregister(fd)
+
+    def hold(self, holder: Holder) -> bool:
+        """Whether its answers may wait for the end of a round; then it is told of the end."""
+        if self._is_round:
+            self._holders.append(holder)
+        return self._is_round
 
     def close(self) -> None:
         self._loop.remove_reader(self._epoll.fileno())
@@ -54,12 +70,22 @@ class ReadySockets:
             reader_of(ready[0][0], _nobody)()
             return
         self._round.begin()
+        self._is_round = True
         try:
             for fd, _events in ready:
                 # One that was served before may have had this one closed.
                 reader_of(fd, _nobody)()
         finally:
-            self._round.end()
+            self._is_round = False
+            try:
+                self._round.end()
+            finally:
+                self._release()
+
+    def _release(self) -> None:
+        holders, self._holders = self._holders, []
+        for holder in holders:
+            holder.release()
 
 
 def _nobody() -> None:
