@@ -181,14 +181,16 @@ class Shard(Generic[S]):
                 self.carry_out(effects.on_refused(refusal))
             raise refusal from error
         partition_log.advance_high_watermark(partition_log.log_end_offset)
-        replay = self.state.replay
         producer_id, epoch = producer or (-1, -1)
-        for record in records:
-            replay(record, RecordFacts(offset, now_ms, producer_id, epoch))
-            offset += 1
+        if effects.take_in is not None:
+            effects.take_in(RecordFacts(offset, now_ms, producer_id, epoch))
+        else:
+            replay = self.state.replay
+            for place, record in enumerate(records, offset):
+                replay(record, RecordFacts(place, now_ms, producer_id, epoch))
         if partition.waiters:
             self._broker.wake_ups.changed(partition)
-        return offset
+        return offset + len(records)
 
     def _is_committed(self, end_offset: int) -> bool:
         partition_log = self.partition.log

@@ -20,23 +20,40 @@ from headrace.protocol.records import read_varint, varint
 
 _NO_PRODUCER = Producer(-1, -1)
 _EMPTY_HEADER = bytes(HEADER_SIZE)
+_NO_ATTRIBUTES_NO_DELAY = b"\x00\x00"
+_NULL = b"\x01"  # A length of -1.
+_NO_HEADERS = b"\x00"
+_SHORT_MAX = 512
+_SHORT = tuple(varint(number) for number in range(_SHORT_MAX))
+"""The numbers that nearly all records have: to look one up takes half the time of making it."""
 
 
 def encode_batch(
     records: Sequence[CoordinatorRecord], now_ms: int, producer: Producer | None = None
 ) -> bytearray:
     """A plain batch whose records all carry the time of the decision; the log patches the rest."""
-    batch = bytearray(_EMPTY_HEADER)
+    parts = [_EMPTY_HEADER]
     for index, (key, value) in enumerate(records):
-        middle = b"".join((b"\x00\x00", varint(index), varint(len(key)), key))
+        place = _SHORT[index] if index < _SHORT_MAX else varint(index)
+        key_length = len(key)
+        key_size = _SHORT[key_length] if key_length < _SHORT_MAX else varint(key_length)
         if value is None:
-            batch += varint(len(middle) + 2)
-            batch += middle
-            batch += b"\x01\x00"
+            value_size, value = _NULL, b""
         else:
-            size = varint(len(value))
-            length = varint(len(middle) + len(size) + len(value) + 1)
-            batch += b"".join((length, middle, size, value, b"\x00"))
+            length = len(value)
+            value_size = _SHORT[length] if length < _SHORT_MAX else varint(length)
+        size = 3 + len(place) + len(key_size) + key_length + len(value_size) + len(value)
+        parts += (
+            _SHORT[size] if size < _SHORT_MAX else varint(size),
+            _NO_ATTRIBUTES_NO_DELAY,
+            place,
+            key_size,
+            key,
+            value_size,
+            value,
+            _NO_HEADERS,
+        )
+    batch = bytearray().join(parts)
     producer_id, producer_epoch = producer or _NO_PRODUCER
     HEADER.pack_into(
         batch,

@@ -38,11 +38,16 @@ class Effects(msgspec.Struct, Generic[R]):
     answers: list[tuple[Ticket, Any]] = []  # For those that waited: a reply or a KafkaError.
     timers: dict[TimerKey, int | None] = {}  # Milliseconds from now; None stops a timer.
     producer: Producer | None = None  # Whose transaction the records belong to.
+    take_in: "Callable[[RecordFacts], None] | None" = None
+    """Does what replaying the records would, by the values that they were encoded from; gets the
+    facts of the first of them."""
     on_refused: Callable[[KafkaError], "Effects[Any]"] | None = None
     """What to do instead if the records cannot be written; the reply is then the error."""
 
     def merge(self, other: "Effects[Any]") -> None:
         """Add another decision's effects, save its reply, to be carried out together with these."""
+        assert self.take_in is None, "these effects know only their own records"
+        assert other.take_in is None, "its records would be replayed as well"
         self.records.extend(other.records)
         self.answers.extend(other.answers)
         self.timers.update(other.timers)

@@ -24,6 +24,9 @@ _SHORT = Struct(">h")
 _INT = Struct(">i")
 _HEAD = Struct(">hqi")
 _TIME = Struct(">q")
+_PLAIN = Struct(">hqiBqBBB16s")  # No metadata, one tag: number 0, of 16 bytes.
+_NO_TEXT = 1  # The length of a compact string is one more than it has bytes.
+_ID_BYTES = 16
 _KEYS_KNOWN_MAX = 20_000
 _HAND_VERSION = 4
 _VERSION_WITH_EXPIRY = 1
@@ -108,8 +111,20 @@ def _encode_value(committed: CommittedOffset) -> bytes:
             ),
             _VERSION_WITH_EXPIRY,
         )
-    text = committed.metadata.encode()
     topic_id = committed.topic_id
+    if not committed.metadata and topic_id != ZERO:
+        return _PLAIN.pack(
+            _HAND_VERSION,
+            committed.offset,
+            committed.leader_epoch,
+            _NO_TEXT,
+            committed.commit_ms,
+            1,
+            0,
+            _ID_BYTES,
+            topic_id,
+        )
+    text = committed.metadata.encode()
     return b"".join(
         (
             _HEAD.pack(_HAND_VERSION, committed.offset, committed.leader_epoch),
@@ -121,21 +136,17 @@ def _encode_value(committed: CommittedOffset) -> bytes:
     )
 
 
-def decode_offset_value(data: bytes, record_offset: int) -> CommittedOffset:
-    """The value in any version, and where its record stood."""
+def decode_offset_value(data: bytes) -> CommittedOffset:
+    """The value in any version; where its record stands is for the caller to say."""
     if data[:2] == b"\x00\x04" and len(data) > 14 and data[14] == 1:  # No metadata, as usual.
         if len(data) == 24 and data[23] == 0:
             _, offset, leader_epoch = _HEAD.unpack_from(data)
             commit_ms = _TIME.unpack_from(data, 15)[0]
-            return CommittedOffset(
-                offset, leader_epoch, "", commit_ms, NO_EXPIRY, ZERO, record_offset
-            )
+            return CommittedOffset(offset, leader_epoch, "", commit_ms)
         if len(data) == 42 and data[23:26] == b"\x01\x00\x10":
             _, offset, leader_epoch = _HEAD.unpack_from(data)
             commit_ms = _TIME.unpack_from(data, 15)[0]
-            return CommittedOffset(
-                offset, leader_epoch, "", commit_ms, NO_EXPIRY, data[26:], record_offset
-            )
+            return CommittedOffset(offset, leader_epoch, "", commit_ms, NO_EXPIRY, data[26:])
     version = int.from_bytes(data[:2], "big")
     if version not in OffsetCommitValue.VERSIONS:
         raise DecodeError(f"a committed offset has the unknown version {version}")
@@ -147,5 +158,4 @@ def decode_offset_value(data: bytes, record_offset: int) -> CommittedOffset:
         value.commit_timestamp,
         value.expire_timestamp,
         value.topic_id,
-        record_offset,
     )

@@ -6,9 +6,10 @@ one of a transaction meet, the record that stands later in the log counts.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
-from headrace.coordination.effects import Effects, Producer, RecordFacts
+from headrace.coordination.effects import Effects, Producer
 from headrace.errors import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
@@ -17,13 +18,11 @@ from headrace.errors import (
     StaleMemberEpoch,
     UnsupportedVersion,
 )
-from headrace.groups.group import Group
+from headrace.groups.group import Group, GroupType
 from headrace.groups.offset_records import (
     NO_EXPIRY,
     CommittedOffset,
     OffsetKey,
-    decode_offset_key,
-    decode_offset_value,
     offset_record,
     offset_tombstone,
 )
@@ -75,18 +74,12 @@ class Offsets:
     def has_pending(self, group_id: str) -> bool:
         return any(key.group_id == group_id for commits in self.pending.values() for key in commits)
 
-    def replay(self, record: CoordinatorRecord, facts: RecordFacts) -> str:
-        """Take in a record; returns the group that it belongs to."""
-        key = decode_offset_key(record.key)
-        if record.value is None:
-            self._remove(key, facts.producer_id)
+    def put(self, key: OffsetKey, committed: CommittedOffset, producer_id: int) -> None:
+        """Take in what was committed, by itself or in a transaction."""
+        if producer_id < 0:
+            self._put(key, committed)
         else:
-            committed = decode_offset_value(record.value, facts.offset)
-            if facts.producer_id < 0:
-                self._put(key, committed)
-            else:
-                self.pending.setdefault(facts.producer_id, {})[key] = committed
-        return key.group_id
+            self.pending.setdefault(producer_id, {})[key] = committed
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         for key, offset in self.pending.pop(producer_id, {}).items():
@@ -110,7 +103,7 @@ class Offsets:
         else:
             by_partition[partition] = committed
 
-    def _remove(self, key: OffsetKey, producer_id: int) -> None:
+    def remove(self, key: OffsetKey, producer_id: int) -> None:
         if producer_id >= 0:
             self.pending.get(producer_id, {}).pop(key, None)
             return
@@ -168,6 +161,8 @@ def check_commit(
 
 def _check_is_classic(group: Group, member_id: str) -> None:
     """Members of a newer protocol have epochs, which only newer versions have codes for."""
+    if group.type is GroupType.CLASSIC:
+        return
     from headrace.groups.consumer_group import ConsumerGroup
     from headrace.groups.streams_group import StreamsGroup
 
@@ -198,15 +193,22 @@ def commit(
     effects: Effects[list[int]] = Effects(reply=[], producer=producer)
     codes, records = effects.reply, effects.records
     assert codes is not None
+    taken: list[tuple[OffsetKey, CommittedOffset]] = []
     for topic, topic_id, partition, offset, leader_epoch, metadata in commits:
         if metadata and len(metadata) > longest:
             codes.append(OffsetMetadataTooLarge.code)
             continue
-        committed = CommittedOffset(
-            offset, leader_epoch, metadata or "", now_ms, expire_ms, topic_id
-        )
-        records.append(offset_record(OffsetKey(group_id, topic, partition), committed))
+        if expire_ms == NO_EXPIRY:
+            committed = CommittedOffset(
+                offset, leader_epoch, metadata or "", now_ms, NO_EXPIRY, topic_id
+            )
+        else:  # The one version of the record with a time of expiry has nothing newer than it.
+            committed = CommittedOffset(offset, -1, metadata or "", now_ms, expire_ms)
+        key = OffsetKey(group_id, topic, partition)
+        records.append(offset_record(key, committed))
+        taken.append((key, committed))
         codes.append(0)
+    effects.take_in = partial(shard.take_in_commits, group_id, taken)
     return effects
 
 

@@ -5,14 +5,20 @@ records, and `on_timer`, for the timers whose names begin with its name (`classi
 module is imported when the first record or request needs it.
 """
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Collection, Iterator, Set
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from headrace.coordination.effects import Effects, RecordFacts, Ticket, TimerKey
 from headrace.errors import GroupIdNotFound
 from headrace.groups.group import Group, GroupType, OnTimer, Replay
-from headrace.groups.offset_records import OFFSET_COMMIT
+from headrace.groups.offset_records import (
+    OFFSET_COMMIT,
+    CommittedOffset,
+    OffsetKey,
+    decode_offset_key,
+    decode_offset_value,
+)
 from headrace.groups.offsets import EXPIRY, Offsets, forget_topics
 from headrace.protocol.coordinator_records import (
     CoordinatorRecord,
@@ -76,11 +82,12 @@ class GroupShard:
     def replay(self, record: CoordinatorRecord, facts: RecordFacts) -> None:
         number = record.key[0] << 8 | record.key[1] if len(record.key) > 1 else -1
         if number == OFFSET_COMMIT:
-            group_id = self.offsets.replay(record, facts)
-            if record.value is not None:
-                if group_id not in self.groups:
-                    self._add_simple_group(group_id)
-                self.metrics.offset_commits += self._is_loaded
+            offset_key = decode_offset_key(record.key)
+            if record.value is None:
+                self.offsets.remove(offset_key, facts.producer_id)
+            else:
+                committed = decode_offset_value(record.value)
+                self.take_in_commits(offset_key.group_id, ((offset_key, committed),), facts)
             return
         replay = _replays.get(number) or _replay_of(number)
         if replay is not None:
@@ -91,6 +98,24 @@ class GroupShard:
             if self._is_loaded and value is not None and number in _NEW_EPOCH:
                 rebalances, kind = self.metrics.rebalances, _NEW_EPOCH[number]
                 rebalances[kind] = rebalances.get(kind, 0) + 1
+
+    def take_in_commits(
+        self,
+        group_id: str,
+        commits: "Collection[tuple[OffsetKey, CommittedOffset]]",
+        facts: RecordFacts,
+    ) -> None:
+        """What a group has committed in one batch, the first at the offset in `facts`."""
+        record_offset, producer_id = facts.offset, facts.producer_id
+        put = self.offsets.put
+        for key, committed in commits:
+            committed.record_offset = record_offset
+            put(key, committed, producer_id)
+            record_offset += 1
+        if group_id not in self.groups and commits:
+            self._add_simple_group(group_id)
+        if self._is_loaded:
+            self.metrics.offset_commits += len(commits)
 
     def _add_simple_group(self, group_id: str) -> None:
         """Offsets of a client that manages its partitions itself have a group without members."""

@@ -7,18 +7,20 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from headrace.coordination.effects import Effects, TimerKey
+from headrace.coordination.effects import Effects, Producer, TimerKey
 from headrace.errors import (
     CoordinatorLoadInProgress,
     NotCoordinator,
 )
 from headrace.groups.classic_group import ClassicGroup
 from headrace.groups.offset_records import CommittedOffset, OffsetKey, offset_record
+from headrace.groups.offsets import Commit, commit
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.heartbeat import HeartbeatRequest
 from headrace.protocol.schemas.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from headrace.protocol.schemas.list_groups import ListGroupsRequest
+from headrace.protocol.uuids import ZERO
 from tests.unit.broker.api.builders import UnitBroker, a_broker, ask
 
 TOPIC = "__consumer_offsets"
@@ -76,6 +78,35 @@ async def test_a_shard_is_loaded_from_its_log(broker: UnitBroker) -> None:
     loaded = broker.groups.shard_for("g")
     assert loaded is not shard
     assert loaded.state.offsets.by_group == shard.state.offsets.by_group
+
+
+@pytest.mark.parametrize("retention_ms", [-1, 5000])
+@pytest.mark.parametrize("producer", [None, Producer(7, 0)])
+async def test_what_was_committed_is_the_same_after_a_load(
+    broker: UnitBroker, retention_ms: int, producer: Producer | None
+) -> None:
+    """CON-12: the live step applies values, the load reads records; both know the same."""
+    shard = broker.groups.shard_for("g")
+    topic_id = bytes(range(16))
+    given: list[Commit] = [
+        ("t", topic_id, 0, 5, 2, None),
+        ("t", topic_id, 1, 6, -1, "a word"),
+        ("u", ZERO, 0, 7, 3, ""),
+        ("t", topic_id, 0, 8, 2, None),
+    ]
+    effects = commit(shard.state, "g", given, 1000, retention_ms=retention_ms, producer=producer)
+    assert shard.carry_out(effects) == [0, 0, 0, 0]
+    image = broker.image
+    broker.groups.follow(led_by(image, 2))
+    broker.groups.follow(image)
+    while broker.groups.is_loading:
+        await asyncio.sleep(0)
+    loaded = broker.groups.shard_for("g").state
+    assert loaded is not shard.state
+    assert loaded.offsets.by_group == shard.state.offsets.by_group
+    assert loaded.offsets.pending == shard.state.offsets.pending
+    assert loaded.groups.keys() == shard.state.groups.keys() == {"g"}
+    assert broker.metrics.coordinators.offset_commits == len(given)
 
 
 async def test_who_waits_is_sent_elsewhere_when_the_leader_changes(broker: UnitBroker) -> None:

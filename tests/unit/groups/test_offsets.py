@@ -265,19 +265,19 @@ def test_records_by_hand_agree_with_the_codec(key: OffsetKey, value: CommittedOf
     assert decode_value(TYPES, OffsetCommitKey(*key), record.value) == codec_value
     assert encode_value(codec_value, 4) == record.value
     assert decode_offset_key(record.key) == key
-    assert decode_offset_value(record.value, -1) == value
+    assert decode_offset_value(record.value) == value
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_every_version_of_a_value_is_read(version: int) -> None:
     value = OffsetCommitValue(offset=5, metadata="m", commit_timestamp=7)
-    read = decode_offset_value(encode_value(value, version), 1)
+    read = decode_offset_value(encode_value(value, version))
     assert (read.offset, read.metadata, read.commit_ms) == (5, "m", 7)
 
 
 @given(st.binary(max_size=40))
 def test_broken_records_are_refused_and_nothing_else(data: bytes) -> None:
-    for decode in (decode_offset_key, lambda one: decode_offset_value(one, 0)):
+    for decode in (decode_offset_key, decode_offset_value):
         try:
             decode(data)
         except DecodeError:

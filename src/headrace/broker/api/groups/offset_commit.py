@@ -68,9 +68,10 @@ def offset_commit(
         if session is not None:
             effects.timers[session[0]] = session[1]
     codes = shard.carry_out(effects)
-    if isinstance(codes, Coroutine):
-        return _later(codes, refused, request, call.version)
-    return _answer(codes or [], refused, request, call.version)
+    if isinstance(codes, list):
+        return _answer(codes, refused, request, call.version)
+    assert codes is not None  # A commit has a code for each partition.
+    return _later(codes, refused, request, call.version)
 
 
 async def _later(
