@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -453,3 +454,24 @@ def _protocol(name: str) -> dict[str, object]:
         case "consumer":
             return {"group_protocol": "consumer", "heartbeat_interval_ms": None}
     return {}
+
+
+def test_a_topic_that_is_missing_is_told_and_waited_for(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    """CON-8: news of it end no poll; the topic is made while one waits."""
+    topic = unique_name()
+
+    def make() -> None:
+        eventually(lambda: f"topic {topic} does not exist" in caplog.text)
+        create_topic(node, name=topic)
+        produce(node, topic, numbered(1))
+
+    settings = properties(node, topic_metadata_refresh_interval_ms=200)
+    with headrace.Consumer(settings) as consumer, ThreadPoolExecutor() as pool:
+        consumer.subscribe(topic)
+        made = pool.submit(make)
+        found = [message.value() for message in consumer.poll(60)]
+        made.result()
+    assert found == texts(0)
+    assert caplog.text.count("does not exist") == 1

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -140,3 +141,23 @@ def test_a_poll_is_bounded(node: Node, group: str) -> None:
     with headrace.ShareConsumer(properties(node, group)) as consumer:
         consumer.subscribe(create_topic(node))
         assert consumer.poll(0.2) == []
+
+
+def test_a_topic_that_is_missing_is_told_and_waited_for(
+    node: Node, group: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """CON-8"""
+    topic = unique_name()
+
+    def make() -> None:
+        eventually(lambda: f"topic {topic} does not exist" in caplog.text)
+        create_topic(node, name=topic)
+        produce(node, topic, numbered(1))
+
+    with headrace.ShareConsumer(properties(node, group)) as consumer, ThreadPoolExecutor() as pool:
+        consumer.subscribe(topic)
+        made = pool.submit(make)
+        found = values(consumer.poll(60))
+        made.result()
+    assert found == [b"0"]
+    assert caplog.text.count("does not exist") == 1

@@ -277,7 +277,7 @@ class Shift:
         sys.stdout.flush()
         if self._count is None or self._taken >= self._count:
             return 0
-        warn(f"{self._taken:,} of {counted(self._count, 'task')} were there")
+        warn(f"{self._taken:,} of {self._count:,} tasks were there")
         return 1
 
 

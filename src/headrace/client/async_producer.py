@@ -18,7 +18,7 @@ from headrace.client.async_thread import SLICE_S, ClientThread
 from headrace.client.deliveries import Delivery
 from headrace.client.librdkafka import TimedOut
 from headrace.client.partitioners import Partitioner
-from headrace.client.producer import Producer, Serializer
+from headrace.client.producer import Producer, Serializer, records_are
 from headrace.client.properties import Properties
 from headrace.client.records import RecordMetadata
 from headrace.errors import HeadraceError
@@ -115,7 +115,7 @@ class AsyncProducer:
         deadline = None if timeout_s is None else self._loop.time() + timeout_s
         while left := await self._thread.run(self._producer.finish, SLICE_S):
             if deadline is not None and self._loop.time() >= deadline:
-                raise TimedOut(f"{left} records are not acknowledged after {timeout_s} s")
+                raise TimedOut(f"{records_are(left)} not acknowledged after {timeout_s} s")
         self._tell()
         self._producer.raise_unseen()
 
@@ -152,6 +152,8 @@ class AsyncProducer:
         if self._is_closed:
             return
         try:
+            if timeout_s is None:
+                await self._thread.run(self._producer.await_broker)
             await self.flush(timeout_s)
         finally:
             self._is_closed = True

@@ -23,7 +23,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from headrace.client.librdkafka import PASSING, TimedOut, exception_for, raised
+from headrace.client.librdkafka import PASSING, TimedOut, created, exception_for, raised
+from headrace.client.librdkafka_log import FoldedLog
 from headrace.client.partitioners import InvalidPartition
 from headrace.client.progress import Place, Progress, place_of
 from headrace.client.properties import InvalidProperty, Properties, split
@@ -40,7 +41,6 @@ _RETRY_S = 0.02
 _DEFAULTS: dict[str, Any] = {
     "client.id": "headrace",
     "fetch.queue.backoff.ms": 5,  # The default of a second makes a fast consumer wait for nothing.
-    "logger": logging.getLogger("headrace.client.librdkafka"),
 }
 _COMMIT_REFUSED = frozenset(
     {
@@ -85,10 +85,8 @@ class Consumer:
         settings = {**_DEFAULTS, **given, "enable.auto.offset.store": False}
         if not self._has_group:  # librdkafka wants a name, even if no broker ever hears it.
             settings |= {"group.id": f"headrace-{uuid4()}", "enable.auto.commit": False}
-        try:
-            self._consumer = confluent_kafka.Consumer(settings)
-        except KafkaException as error:
-            raise raised(error) from None
+        settings.setdefault("logger", FoldedLog())
+        self._consumer = created(confluent_kafka.Consumer, settings)
         self._auto_commits = str(settings.get("enable.auto.commit", True)).lower() != "false"
         self._reset = str(settings.get("auto.offset.reset", "latest"))
         self._is_cooperative = is_cooperative(settings)
@@ -98,6 +96,7 @@ class Consumer:
         self._assigned: dict[Place, int] = {}
         self._progress = Progress()
         self._raw: list[Message] = []
+        self._missing: set[str] = set()  # Topics that somebody was warned of.
         self._is_closed = False
 
     def subscribe(
@@ -111,6 +110,7 @@ class Consumer:
         )
         self._assigned = {}
         names = [topics] if isinstance(topics, str) else list(topics)
+        self._missing.clear()
         self._note_topics(names)
         self._consumer.subscribe(
             names,
@@ -329,7 +329,16 @@ class Consumer:
         self._consumer.close()
 
     def _receive(self, timeout_s: float) -> None:
-        """Wait for one and take what is there besides.
+        """Wait for records; news that pass, such as of a topic that is missing, end no wait."""
+        deadline = time.monotonic() + timeout_s
+        left_s = timeout_s
+        while self._heard(left_s) and not self._raw:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return
+
+    def _heard(self, timeout_s: float) -> bool:
+        """Wait for one message and take what is there besides; whether there was any.
 
         librdkafka's own bulk call would wait the whole time for a full list, and so add to the
         age of the first record. What is received lies where `_forget` finds it, as a rebalance
@@ -337,16 +346,26 @@ class Consumer:
         """
         first = None if self._raw else self._consumer.poll(timeout_s)
         if first is None:
-            return
+            return bool(self._raw)
         self._raw.append(first)
         if self._own.max_poll_records > 1:
             self._raw += self._consumer.consume(self._own.max_poll_records - 1, 0)
         if any(map(Message.error, self._raw)):
-            errors = [error for one in self._raw if (error := one.error()) is not None]
+            failed = [one for one in self._raw if one.error() is not None]
             self._raw = [message for message in self._raw if message.error() is None]
-            for error in errors:
-                if not _passes(error):
-                    raise exception_for(error)
+            for message in failed:
+                self._look_at(message)
+        return True
+
+    def _look_at(self, message: Message) -> None:
+        """Raise an error, unless it passes; a topic that is missing may still come."""
+        error, topic = message.error(), message.topic()
+        assert error is not None
+        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART and topic not in self._missing:
+            self._missing.add(topic or "")
+            logger.warning("topic %s does not exist; reading begins when it is made", topic)
+        if not _passes(error):
+            raise exception_for(error)
 
     def _decoded(self, batch: list[Message]) -> list[Message]:
         """The records up to one that cannot be read, which is told when it is the first."""

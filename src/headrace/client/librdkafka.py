@@ -1,8 +1,8 @@
 """What all clients on confluent-kafka have in common: settings, and errors as exceptions."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -26,12 +26,28 @@ PASSING = frozenset(
 )
 
 
+Client = TypeVar("Client")
+
+
 class ClientFailure(HeadraceError):
     """librdkafka gave up; the message says on what."""
 
 
 class TimedOut(HeadraceError, TimeoutError):
     """It took longer than it was allowed to."""
+
+
+def created(make: Callable[[dict[str, Any]], Client], settings: dict[str, Any]) -> Client:
+    """A client of confluent-kafka; what is wrong with its settings is an `InvalidProperty`.
+
+    librdkafka objects by its own exception, confluent-kafka by Python's.
+    """
+    try:
+        return make(settings)
+    except KafkaException as error:
+        raise raised(error) from None
+    except (ValueError, TypeError) as error:
+        raise InvalidProperty(str(error)) from None
 
 
 def client_settings(

@@ -4,7 +4,6 @@ That is a partitioner as a Python function, a future per record that brings the 
 its error, a bounded wait for room in the buffer, and transactions as `with` blocks.
 """
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,7 +17,8 @@ from confluent_kafka import KafkaError, KafkaException
 
 from headrace.client.consumer import Consumer
 from headrace.client.deliveries import Delivery
-from headrace.client.librdkafka import TimedOut, exception_for, raised
+from headrace.client.librdkafka import TimedOut, created, exception_for, raised
+from headrace.client.librdkafka_log import FoldedLog
 from headrace.client.partitioners import Partitioner, checked, chosen
 from headrace.client.producer_transactions import Transactions
 from headrace.client.properties import InvalidProperty, Properties, split
@@ -29,16 +29,20 @@ Serializer = Callable[[str, Any], bytes | str | None]
 
 _POLL_S = 0.001
 _WAIT_S = 0.05
+_ANSWER_S = 1.0
 _UNSEEN_MAX = 1_000
 _METADATA_S = 300.0
 _DEFAULTS: dict[str, Any] = {
     "client.id": "headrace",
     "queue.buffering.max.kbytes": 32 << 10,  # As Java's buffer.memory; librdkafka has a gigabyte.
-    "logger": logging.getLogger("headrace.client.librdkafka"),
 }
 _PRODUCER_IS_OVER = frozenset(
     {KafkaError._STATE, KafkaError._FATAL, KafkaError._FENCED, KafkaError._PURGE_QUEUE}
 )
+
+
+class NotBytes(HeadraceError, TypeError):
+    """A key or a value that no serializer makes bytes of."""
 
 
 class Producer:
@@ -62,10 +66,9 @@ class Producer:
         if given.get("delivery.report.only.error"):
             raise InvalidProperty("delivery.report.only.error would leave deliveries without word")
         name, self._partitioner = chosen(partitioner or given.pop("partitioner", None))
-        try:
-            producer = confluent_kafka.Producer({**_DEFAULTS, **given, "partitioner": name})
-        except KafkaException as error:
-            raise raised(error) from None
+        settings = {**_DEFAULTS, "logger": FoldedLog(), **given, "partitioner": name}
+        producer = created(confluent_kafka.Producer, settings)
+        self._bootstrap = given.get("bootstrap.servers", "")
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
         self._is_plain = not (self._partitioner or key_serializer or value_serializer)
@@ -106,6 +109,8 @@ class Producer:
             self._send_later((topic, value, key, target, delivery, None, timestamp_ms, headers))
         except KafkaException as error:
             self._refuse(delivery, error.args[0])
+        except TypeError as error:
+            raise _not_bytes(key, value, error) from None
         # Asking for outcomes costs as much as sending, so it is not done for every record.
         if (now := monotonic()) > self._poll_at:
             self._poll_at = now + _POLL_S
@@ -122,7 +127,7 @@ class Producer:
         Raises the failure of a record that nobody asked about: no callback, no `result`.
         """
         if left := self.finish(-1 if timeout_s is None else timeout_s):
-            raise TimedOut(f"{left} records are not acknowledged after {timeout_s} s")
+            raise TimedOut(f"{records_are(left)} not acknowledged after {timeout_s} s")
         self.raise_unseen()
 
     def finish(self, timeout_s: float) -> int:
@@ -141,7 +146,7 @@ class Producer:
             failure = failed[0].failure
             assert failure is not None
             if len(failed) > 1:
-                failure.add_note(f"and {len(failed) - 1} more records are not delivered")
+                failure.add_note(f"and {records_are(len(failed) - 1)} not delivered either")
             raise failure
 
     def init_transactions(self) -> None:
@@ -183,13 +188,34 @@ class Producer:
         return len(self._producer)
 
     def close(self, timeout_s: float | None = None) -> None:
-        """Flush and disconnect; records still without word after the timeout are given up."""
+        """Flush and disconnect; records still without word after the timeout are given up.
+
+        Without a timeout they are when `delivery.timeout.ms` is over, or when no broker has
+        answered for `max.block.ms`: a wrong address is told in a minute.
+        """
         if self._is_closed:
             return
         try:
+            if timeout_s is None:
+                self.await_broker()
             self.flush(timeout_s)
         finally:
             self.disconnect()
+
+    def await_broker(self) -> None:
+        """Wait until nothing is on its way or a broker answers; in vain for `max.block.ms` only."""
+        deadline = monotonic() + self.max_block_s
+        while left := self.finish(min(_ANSWER_S, self.max_block_s)):
+            try:
+                self._producer.list_topics(timeout=_ANSWER_S)
+                return
+            except KafkaException as error:
+                if monotonic() >= deadline:
+                    raise TimedOut(
+                        f"no broker of {self._bootstrap} answers within max.block.ms"
+                        f" ({self.max_block_s * 1000:.0f}): {records_are(left)} not delivered"
+                        f" ({error.args[0].str()})"
+                    ) from None
 
     def disconnect(self) -> None:
         """Give up what is still without word, and end librdkafka's threads."""
@@ -258,6 +284,8 @@ class Producer:
             return False
         except KafkaException as error:
             self._refuse(arguments[4], error.args[0])
+        except TypeError as error:
+            raise _not_bytes(arguments[2], arguments[1], error) from None
         return True
 
     def _send_later(self, arguments: tuple[Any, ...]) -> None:
@@ -274,6 +302,21 @@ class Producer:
             f"no room for another record within max.block.ms ({self.max_block_s * 1000:.0f}):"
             f" {len(self)} wait to be acknowledged"
         )
+
+
+def _not_bytes(key: Any, value: Any, error: TypeError) -> NotBytes | TypeError:
+    """Why librdkafka does not take a record, and what would make bytes of it."""
+    for name, part in (("value", value), ("key", key)):
+        if not isinstance(part, bytes | bytearray | memoryview | str | None):
+            return NotBytes(
+                f"a {name} must be bytes, text or None, not {type(part).__name__};"
+                f" give the Producer {name}_serializer=function"
+            )
+    return error
+
+
+def records_are(count: int) -> str:
+    return "1 record is" if count == 1 else f"{count} records are"
 
 
 class PartitionCounts:

@@ -19,7 +19,7 @@ Properties = Mapping[str, Any] | str
 """Properties by name, or just the bootstrap servers."""
 
 
-class InvalidProperty(HeadraceError):
+class InvalidProperty(HeadraceError, ValueError):
     """A property that does not exist, or a value that it cannot have."""
 
 

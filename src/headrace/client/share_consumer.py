@@ -6,21 +6,35 @@ and gives it to another if it comes back. A record is accepted when the next pol
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from headrace.client.librdkafka import PASSING, ClientFailure, exception_for, raised
-from headrace.client.properties import Properties, split
+from headrace.client.cluster import Cluster
+from headrace.client.librdkafka import PASSING, ClientFailure, created, exception_for, raised
+from headrace.client.librdkafka_log import FoldedLog
+from headrace.client.properties import InvalidProperty, Properties, split
+from headrace.errors import HeadraceError, UnknownTopicOrPartition
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _ITERATION_S = 1.0
-_DEFAULTS: dict[str, Any] = {
-    "client.id": "headrace",
-    "logger": logging.getLogger("headrace.client.librdkafka"),
-}
+_RETRY_S = 0.05
+_LOOK_S_MAX = 2.0
+_LOOK_S_MIN = 0.05
+_MODE = "share.acknowledgement.mode"
+_MODES = ("implicit", "explicit")
+_BEGIN = (
+    "auto.offset.reset does not count in a share group: where it begins is the group's own"
+    " setting; set it before the first member comes, with"
+    " `headrace configs alter group {group} --set share.auto.offset.reset={value}`"
+)
 _QUIET = frozenset({KafkaError._PARTITION_EOF, KafkaError.UNKNOWN_TOPIC_OR_PART})
 
 
@@ -31,17 +45,19 @@ class ShareConsumer:
         if not hasattr(confluent_kafka, "ShareConsumer"):
             raise ClientFailure("share groups need confluent-kafka 2.16 or newer")
         given, self._own = split(properties)
+        check(given)
         given["max.poll.records"] = self._own.max_poll_records
+        self._given = given
+        self._unseen_topics: list[str] = []
         self._ready: list[Message] = []
         self._rest: Iterator[Message] = iter(())
-        try:
-            self._consumer = confluent_kafka.ShareConsumer({**_DEFAULTS, **given})
-        except KafkaException as error:
-            raise raised(error) from None
+        settings = {"client.id": "headrace", "logger": FoldedLog(), **given}
+        self._consumer = created(confluent_kafka.ShareConsumer, settings)
 
     def subscribe(self, topics: Sequence[str] | str) -> None:
         """Take work from these topics."""
-        self._consumer.subscribe([topics] if isinstance(topics, str) else list(topics))
+        self._unseen_topics = [topics] if isinstance(topics, str) else list(topics)
+        _done(lambda: self._consumer.subscribe(self._unseen_topics))
 
     def unsubscribe(self) -> None:
         self._consumer.unsubscribe()
@@ -65,7 +81,9 @@ class ShareConsumer:
         self._ready += self._rest
         self._rest = iter(())
         if not self._ready:
-            self._ready = self._received(timeout_s)
+            deadline = time.monotonic() + timeout_s
+            self._look_for_topics(timeout_s / 2)
+            self._ready = self._received(deadline)
         return bool(self._ready)
 
     def hand_out(self) -> list[Message]:
@@ -93,17 +111,14 @@ class ShareConsumer:
     def commit(self, timeout_s: float | None = None) -> None:
         """Send the acknowledgements now, and wait until the broker has them."""
         wait_s = self._own.api_timeout_s if timeout_s is None else timeout_s
-        try:
-            outcomes = self._consumer.commit_sync(wait_s)
-        except KafkaException as error:
-            raise raised(error) from None
+        outcomes = _done(lambda: self._consumer.commit_sync(wait_s))
         for partition, failure in outcomes.items():
             if failure is not None:
                 raise raised(failure, f"{partition.topic}-{partition.partition}") from None
 
     def commit_async(self) -> None:
         """Send the acknowledgements now, without waiting."""
-        self._consumer.commit_async()
+        _done(self._consumer.commit_async)
 
     def close(self) -> None:
         """Leave the group; records without acknowledgement go to other members."""
@@ -120,20 +135,78 @@ class ShareConsumer:
     ) -> None:
         self.close()
 
-    def _received(self, timeout_s: float) -> list[Message]:
+    def _received(self, deadline: float) -> list[Message]:
+        """Records as soon as there are any; errors that pass do not end the wait."""
+        while True:
+            left_s = max(0.0, deadline - time.monotonic())
+            batch = self._polled(left_s)
+            if batch is None:
+                time.sleep(min(_RETRY_S, left_s))
+            if batch or time.monotonic() >= deadline:
+                return batch or []
+
+    def _polled(self, timeout_s: float) -> list[Message] | None:
+        """What librdkafka has; None after an error that passes."""
         try:
             batch = self._consumer.poll(timeout_s).records()
         except KafkaException as error:
             if _passes(error.args[0]):
-                return []
+                return None
             raise raised(error) from None
+        except RuntimeError as error:
+            raise ClientFailure(str(error)) from None
         return _without_errors(batch) if any(map(Message.error, batch)) else batch
 
+    def _look_for_topics(self, timeout_s: float) -> None:
+        """Warn once of topics that are missing: librdkafka waits for them without a word."""
+        if not self._unseen_topics or timeout_s < _LOOK_S_MIN:
+            return
+        names, self._unseen_topics = self._unseen_topics, []
+        for name in missing(names, self._given, min(timeout_s, _LOOK_S_MAX)):
+            logger.warning("topic %s does not exist; work begins when it is made", name)
+
     def _acknowledge(self, message: Message, kind: "confluent_kafka.AcknowledgeType") -> None:
+        _done(lambda: self._consumer.acknowledge(message, kind))
+
+
+def check(given: dict[str, Any]) -> None:
+    """Refuse what librdkafka takes without a word and does not heed, or refuses in riddles."""
+    if not given.get("group.id"):
+        raise InvalidProperty("a ShareConsumer needs group.id, the name of its share group")
+    if "auto.offset.reset" in given:
+        group, value = given["group.id"], given["auto.offset.reset"]
+        raise InvalidProperty(_BEGIN.format(group=group, value=value))
+    if _MODE in given:
+        mode = str(given[_MODE]).lower()
+        if mode not in _MODES:
+            raise InvalidProperty(f"{_MODE} is {' or '.join(_MODES)}, not {given[_MODE]!r}")
+        given[_MODE] = mode
+
+
+def missing(topics: Sequence[str], properties: Mapping[str, Any], timeout_s: float) -> list[str]:
+    """Those of the topics that are not there; none where nobody tells in time.
+
+    A courtesy: whatever stands in its way, librdkafka meets it as well and tells it better.
+    """
+    try:
+        cluster = Cluster(str(properties.get("bootstrap.servers", "")), properties, timeout_s)
         try:
-            self._consumer.acknowledge(message, kind)
-        except KafkaException as error:
-            raise raised(error) from None
+            found = cluster.metadata(topics).topics
+        finally:
+            cluster.close()
+    except HeadraceError:
+        return []
+    return [one.name or "" for one in found if one.error_code == UnknownTopicOrPartition.code]
+
+
+def _done(call: Callable[[], T]) -> T:
+    """What a call of librdkafka's returns; its errors as ours, also of a closed consumer."""
+    try:
+        return call()
+    except KafkaException as error:
+        raise raised(error) from None
+    except RuntimeError as error:  # confluent-kafka's IllegalStateException is one.
+        raise ClientFailure(str(error)) from None
 
 
 def _passes(error: KafkaError) -> bool:

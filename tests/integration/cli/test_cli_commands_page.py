@@ -21,7 +21,10 @@ def commands() -> list[tuple[str, str]]:
 
 def test_every_command_of_the_page_works(start_node: StartNode) -> None:
     """OPS-1: what Kafka's tools do every day, our commands do."""
-    node = start_node()
+    node = start_node(
+        share_coordinator_state_topic_replication_factor=1,
+        share_coordinator_state_topic_min_isr=1,
+    )
     segment = node.data / "orders-0" / "00000000000000000000.log"
     failures = []
     for feed, command in commands():

@@ -56,7 +56,7 @@ def test_a_task_is_taken_once(node: Node, group: str) -> None:
     assert take(node, topic, group, "-n", "2").out == "task 1\ntask 2\n"
     late = take(node, topic, group, "-n", "1")
     assert (late.code, late.out) == (1, "")
-    assert "0 of 1 task were there" in late.err
+    assert "0 of 1 tasks were there" in late.err
 
 
 def test_taking_few_of_many_wears_none_out(node: Node, group: str) -> None:
