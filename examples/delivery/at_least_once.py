@@ -6,6 +6,7 @@ A crash between the two repeats the records in hand; none is ever lost.
 """
 
 import sys
+from contextlib import suppress
 
 import headrace
 
@@ -28,4 +29,7 @@ def run(bootstrap: str, topic: str, path: str) -> None:
 
 
 if __name__ == "__main__":
-    run(*sys.argv[1:])
+    if len(sys.argv) != 4:
+        sys.exit("usage: python at_least_once.py localhost:9092 orders results.txt")
+    with suppress(KeyboardInterrupt):
+        run(*sys.argv[1:])

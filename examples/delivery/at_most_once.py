@@ -6,6 +6,7 @@ A crash between the two loses the records in hand; none is ever worked on twice.
 """
 
 import sys
+from contextlib import suppress
 
 import headrace
 
@@ -29,4 +30,7 @@ def run(bootstrap: str, topic: str, path: str) -> None:
 
 
 if __name__ == "__main__":
-    run(*sys.argv[1:])
+    if len(sys.argv) != 4:
+        sys.exit("usage: python at_most_once.py localhost:9092 orders results.txt")
+    with suppress(KeyboardInterrupt):
+        run(*sys.argv[1:])

@@ -9,6 +9,7 @@ crash, and a move to another worker that shares the database, repeat nothing and
 import sqlite3
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import headrace
 from headrace import TopicPartition
@@ -59,4 +60,7 @@ def run(bootstrap: str, topic: str, path: str) -> None:
 
 
 if __name__ == "__main__":
-    run(*sys.argv[1:])
+    if len(sys.argv) != 4:
+        sys.exit("usage: python exactly_once_database.py localhost:9092 orders results.db")
+    with suppress(KeyboardInterrupt):
+        run(*sys.argv[1:])

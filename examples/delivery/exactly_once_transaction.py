@@ -8,6 +8,7 @@ and reads on at the last committed offset. Who reads the results with `isolation
 """
 
 import sys
+from contextlib import suppress
 
 import headrace
 
@@ -35,4 +36,7 @@ def run(bootstrap: str, source: str, target: str) -> None:
 
 
 if __name__ == "__main__":
-    run(*sys.argv[1:])
+    if len(sys.argv) != 4:
+        sys.exit("usage: python exactly_once_transaction.py localhost:9092 orders results")
+    with suppress(KeyboardInterrupt):
+        run(*sys.argv[1:])

@@ -169,3 +169,9 @@ def committed(node: Node, group: str, source: Source) -> int:
     with headrace.Consumer({"bootstrap.servers": node.address, "group.id": group}) as consumer:
         partitions = [TopicPartition(source.topic, index) for index in range(PARTITIONS)]
         return sum(max(0, partition.offset) for partition in consumer.committed(partitions))
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES.glob("*.py")), ids=lambda path: path.stem)
+def test_a_recipe_without_arguments_says_how_it_is_called(recipe: Path) -> None:
+    done = subprocess.run([sys.executable, recipe], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.split()[0]) == (1, "usage:")

@@ -152,3 +152,18 @@ print(sorted(set(sys.modules) - before))
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
     assert loaded.strip() == "['headrace', 'headrace.testing', 'headrace.testing.plugin']"
+
+
+def test_settings_for_the_shared_broker_are_refused(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+        import pytest
+
+        @pytest.mark.headrace(settings={"num.partitions": 2})
+        def test_settings(headrace_broker_session):
+            pass
+        """,
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*do not count for headrace_broker_session*"])

@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import os
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -261,5 +262,6 @@ def swept(connections: Iterable[Connection]) -> list[Connection]:
 
 def failure_text(error: OSError) -> str:
     """What the system says, in lower-case words that fit into a sentence."""
-    text = error.strerror or str(error)
+    # asyncio writes an essay into strerror that names the address again.
+    text = os.strerror(error.errno) if error.errno else str(error)
     return text[:1].lower() + text[1:]

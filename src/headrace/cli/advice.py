@@ -9,8 +9,11 @@ from headrace.errors import (
     GroupIdNotFound,
     HeadraceError,
     IllegalSaslState,
+    InconsistentGroupProtocol,
+    NonEmptyGroup,
     OffsetOutOfRange,
     SaslAuthenticationFailed,
+    TransactionalIdNotFound,
     UnsupportedSaslMechanism,
 )
 
@@ -37,6 +40,18 @@ _ADVICE: tuple[tuple[type[HeadraceError], str], ...] = (
     (NoSuchTopic, "see what there is with: headrace topics list"),
     (OffsetOutOfRange, "see what there is with: headrace offsets TOPIC"),
     (GroupIdNotFound, "see what there is with: headrace groups list"),
+    (
+        NonEmptyGroup,
+        "stop its members first; see them with: headrace groups describe GROUP --members",
+    ),
+    (
+        TransactionalIdNotFound,
+        "see what there is with: headrace transactions list",
+    ),
+    (
+        InconsistentGroupProtocol,
+        "the group is of another type than the command is for; see it with: headrace groups list",
+    ),
     (InvalidProperty, f"it is given {_WHERE}"),
 )
 

@@ -88,11 +88,11 @@ def check_python(machine: MachineFacts) -> Finding:
     version = ".".join(map(str, machine.python))
     if machine.python < (3, 11, 0):
         return _fail("python", version, "install Python 3.11 or newer")
-    if not machine.writes_bytecode:
+    if not machine.has_bytecode:
         return _warn(
             "python",
             f"{version}, compiles every module at each start",
-            "unset PYTHONDONTWRITEBYTECODE: the broker then starts faster",
+            "unset PYTHONDONTWRITEBYTECODE, or run `python -m compileall` on it: it starts faster",
         )
     return _ok("python", version)
 

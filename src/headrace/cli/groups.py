@@ -17,12 +17,13 @@ from headrace.cli.options import (
     json_option,
     moment,
 )
-from headrace.cli.output import counted, print_json, print_line, print_table, report
+from headrace.cli.output import counted, print_json, print_line, print_table, report, warn
 from headrace.client.admin import Admin
+from headrace.client.cluster import near_names
 from headrace.client.group_descriptions import GroupDescription, PartitionLag
 from headrace.client.groups import Offsets
 from headrace.client.partitions import EARLIEST, LATEST
-from headrace.errors import HeadraceError
+from headrace.errors import GroupIdNotFound, HeadraceError
 
 STATES = (
     "Empty",
@@ -237,6 +238,7 @@ def reset(
         raise click.UsageError("give exactly one of the options --to-..., --by-..., --shift-...")
     with admin(bootstrap, command_config, timeout, properties) as client:
         moves = plan(client, group, topics, *next(iter(given.items())))
+        _warn_of_new_group(client, group)
         if dry_run:
             _print_moves(moves, as_json=as_json)
             return 0
@@ -249,6 +251,15 @@ def reset(
         return report(failed, done="", as_json=as_json)
     _print_moves(moves, as_json=as_json)
     return 0
+
+
+def _warn_of_new_group(client: Admin, group: str) -> None:
+    """Offsets of a group that is not there make it, which a misspelt name did not mean."""
+    try:
+        client.groups.describe(group)
+    except GroupIdNotFound:
+        near = near_names(group, [one.group for one in client.groups.all()])
+        warn(f"there is no group {group!r} yet{near}; its first offsets make it")
 
 
 def plan(client: Admin, group: str, topics: Sequence[str], kind: str, value: Any) -> list[Move]:

@@ -107,7 +107,8 @@ def report(
                 print_line(f"{outcome.name} {expected.get(outcome.error or '', done)}")
         else:
             failed = 1
-            warn(f"{outcome.name}: {outcome.message or outcome.error} ({outcome.error})")
+            text = f"{outcome.message} ({outcome.error})" if outcome.message else outcome.error
+            warn(f"{outcome.name}: {text}")
     return failed
 
 

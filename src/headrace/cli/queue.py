@@ -26,7 +26,7 @@ from headrace.client.addresses import BrokerUnreachable
 from headrace.client.admin import Admin
 from headrace.client.descriptions import ConfigChange
 from headrace.client.work_queue import Task, Worker
-from headrace.errors import GroupIdNotFound, HeadraceError, KafkaError
+from headrace.errors import GroupIdNotFound, HeadraceError
 from headrace.protocol.acknowledge_types import AcknowledgeType
 
 AT_ONCE = 100
@@ -243,7 +243,7 @@ class Shift:
         """Tell the broker; what it does not hear or does not take comes again."""
         try:
             self._worker.settle(task, verdict)
-        except (KafkaError, BrokerUnreachable) as error:
+        except HeadraceError as error:
             warn(f"{_named(task)} comes again: {error}")
             return False
         return True

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _LOOPBACK = ("127.", "localhost", "::1")
-_OPTIONS = {"listeners": "--listen", "headrace.metrics.port": "--metrics"}
+_OPTIONS = {"listeners": ("--listen", "PORT"), "headrace.metrics.port": ("--metrics", "METRICS")}
+"""The option of this command, and the variable of `make run`, that set an address."""
 _PORT_MAX = 65535
 
 
@@ -88,8 +89,8 @@ def command(config: str | None, assignments: tuple[str, ...], **options: Any) ->
         return _run(properties, places)
     except HeadraceError as error:
         if not is_json:
-            raise HeadraceError(_advised(error)) from error
-        _log.error("%s", _advised(error))
+            raise HeadraceError(advised(error)) from error
+        _log.error("%s", advised(error))
         return 1
 
 
@@ -135,12 +136,16 @@ def _run(properties: Mapping[str, str], places: Mapping[str, str]) -> int:
     return run(settings, on_ready=_announce)
 
 
-def _advised(error: HeadraceError) -> str:
+def advised(error: HeadraceError) -> str:
     """The error, and which option of this command mends it."""
-    option = _OPTIONS.get(getattr(error, "config_name", ""))
-    if option is None:
+    found = _OPTIONS.get(getattr(error, "config_name", ""))
+    if found is None:
         return str(error) or type(error).__name__
-    return f"{error}; choose another address with {option}, or stop what uses this one"
+    option, variable = found
+    return (
+        f"{error}; choose another address with {option} (make run: {variable}=...),"
+        " or stop what uses this one"
+    )
 
 
 def _warn_of_open_listeners(settings: BrokerSettings) -> None:

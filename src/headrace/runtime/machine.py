@@ -9,6 +9,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterable
+from importlib.util import cache_from_source
 
 import msgspec
 
@@ -37,7 +38,8 @@ class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that checks may look at."""
 
     python: tuple[int, int, int]
-    writes_bytecode: bool
+    has_bytecode: bool
+    """Whether modules are compiled already, or will be when they are first imported."""
     system: str
     cpu_count: int
     open_files_soft: int
@@ -62,7 +64,7 @@ def probe_machine(directories: Iterable[str]) -> MachineFacts:
     mounts = read_mounts()
     return MachineFacts(
         python=sys.version_info[:3],
-        writes_bytecode=not sys.dont_write_bytecode,
+        has_bytecode=not sys.dont_write_bytecode or _is_compiled(__file__),
         system=f"{platform.system()} {platform.release()}",
         cpu_count=os.cpu_count() or 1,
         open_files_soft=_limit(soft),
@@ -134,6 +136,11 @@ def _clock_jump_ms() -> float:
 
 def _limit(value: int) -> int:
     return sys.maxsize if value == resource.RLIM_INFINITY else value
+
+
+def _is_compiled(module: str) -> bool:
+    """Whether Python has kept what it made of a module."""
+    return os.path.exists(cache_from_source(module))
 
 
 def _read(path: str) -> str:

@@ -34,6 +34,17 @@ def headrace_broker(
         yield broker
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A marker that nothing heeds would let a test pass or fail by settings it does not have."""
+    names = getattr(item, "fixturenames", ())
+    is_shared_only = "headrace_broker_session" in names and "headrace_broker" not in names
+    if is_shared_only and item.get_closest_marker("headrace") is not None:
+        raise pytest.UsageError(
+            f"{item.name}: the settings of @pytest.mark.headrace do not count for"
+            " headrace_broker_session, which many tests share; use headrace_broker"
+        )
+
+
 @pytest.fixture(scope="session")
 def headrace_broker_session(
     tmp_path_factory: pytest.TempPathFactory,

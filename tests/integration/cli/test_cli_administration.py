@@ -195,3 +195,14 @@ def test_a_missing_topic_is_one_clear_line(node: Node) -> None:
         done = headrace(node, *command, "no-such-topic")
         assert done.code == 1
         assert done.err.startswith("headrace: topic 'no-such-topic' does not exist;")
+
+
+def test_a_reset_that_makes_a_group_says_so(node: Node) -> None:
+    """OPS-1: a misspelt name is noticed, and the group that was meant is named."""
+    topic, group = create_topic(node), unique_name("billing")
+    made = ok(node, "groups", "reset", group, "--topic", topic, "--to-earliest")
+    assert f"there is no group '{group}' yet" in made.err
+    again = ok(node, "groups", "reset", group, "--topic", topic, "--to-earliest")
+    assert again.err == ""
+    typo = ok(node, "groups", "reset", group + "x", "--topic", topic, "--to-latest", "--dry-run")
+    assert f"near it: {group}" in typo.err

@@ -6,7 +6,13 @@ from headrace.cli.advice import with_advice
 from headrace.client.addresses import BrokerUnreachable
 from headrace.client.cluster import NoSuchTopic
 from headrace.client.connection import ConnectionLost, HungUp, NotKafka
-from headrace.errors import HeadraceError, SaslAuthenticationFailed
+from headrace.errors import (
+    HeadraceError,
+    InconsistentGroupProtocol,
+    NonEmptyGroup,
+    SaslAuthenticationFailed,
+    TransactionalIdNotFound,
+)
 
 
 @pytest.mark.parametrize(
@@ -21,6 +27,9 @@ from headrace.errors import HeadraceError, SaslAuthenticationFailed
             NoSuchTopic("ordres", ["orders", "x"]),
             "topic 'ordres' does not exist; near it: orders; ",
         ),
+        (NonEmptyGroup("'jobs': NON_EMPTY_GROUP"), "'jobs': NON_EMPTY_GROUP; stop its members"),
+        (TransactionalIdNotFound("no"), "no; see what there is with: headrace transactions list"),
+        (InconsistentGroupProtocol("no"), "no; the group is of another type"),
         (HeadraceError("plain"), "plain"),
         (HeadraceError(), "HeadraceError"),
     ],

@@ -25,7 +25,7 @@ GOOD_DIRECTORY = DirectoryFacts(
 )
 GOOD_MACHINE = MachineFacts(
     python=(3, 11, 4),
-    writes_bytecode=True,
+    has_bytecode=True,
     system="Linux 6",
     cpu_count=4,
     open_files_soft=200_000,
@@ -77,7 +77,7 @@ def test_a_machine_that_tells_nothing_passes() -> None:
     ("check", "facts", "verdict", "advice"),
     [
         (doctor.check_python, {"python": (3, 10, 0)}, Verdict.FAIL, "3.11"),
-        (doctor.check_python, {"writes_bytecode": False}, Verdict.WARNING, "PYTHONDONTWRITE"),
+        (doctor.check_python, {"has_bytecode": False}, Verdict.WARNING, "PYTHONDONTWRITE"),
         (doctor.check_open_files, {"open_files_soft": 1024}, Verdict.WARNING, "ulimit -n 128000"),
         (
             doctor.check_open_files,

@@ -1,5 +1,6 @@
 """What a command line of `headrace up` stands for, and how its mistakes are told."""
 
+import errno
 import json
 import logging
 import socket
@@ -9,8 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
+from headrace.broker.server import CannotListen, failure_text
 from headrace.cli.main import main
-from headrace.cli.up import listen_address, properties_of, warn_of_shared_disks
+from headrace.cli.up import advised, listen_address, properties_of, warn_of_shared_disks
 from headrace.settings.properties import Property
 
 
@@ -108,6 +110,15 @@ def test_an_address_that_is_taken_is_told_with_the_option(
         assert (entry["level"], entry["message"][: len(told)]) == ("ERROR", told)
     else:
         assert last.startswith(f"headrace: {told} address with --listen")
+
+
+def test_a_metrics_port_that_is_taken_is_told_once_with_both_ways() -> None:
+    """As asyncio tells it: the system's number, and an essay that names the address again."""
+    essay = "error while attempting to bind on address ('127.0.0.1', 9644): address already in use"
+    reason = failure_text(OSError(errno.EADDRINUSE, essay))
+    told = advised(CannotListen("127.0.0.1", 9644, reason, "headrace.metrics.port"))
+    assert told.count("127.0.0.1") == 1
+    assert "choose another address with --metrics (make run: METRICS=...)" in told
 
 
 KINDS = {"/remote": "nfs4", "/home": "fuse.sshfs", "/disk": "xfs", "/memory": "tmpfs"}
