@@ -11,7 +11,9 @@ transaction in a partition, which the log refuses unless its coordinator was ask
 forgotten whenever partitions or configs change.
 """
 
+from functools import lru_cache
 from struct import Struct
+from struct import error as struct_error
 from typing import TYPE_CHECKING
 
 from headrace.protocol.api_keys import ApiKey
@@ -25,12 +27,14 @@ from headrace.protocol.hot_produce import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from headrace.broker.partitions import Partition
 
 PREFIX_START = 8
 """A frame begins with API key, version and correlation id; only what follows them repeats."""
 
-_SHAPES_MAX = 4096
+_SHAPES_MAX = 16_384
 _NEVER = (1 << 63) - 1
 
 _SIZE = Struct(">i")
@@ -45,7 +49,11 @@ _OFFSETS_SIZE = 24
 _NO_TAGS = b"\0\0\0"
 _LENGTH_BITS_MAX = 28  # A length has five bytes at most, of seven bits each.
 
+_ACKS_TIMEOUT_SIZE = 6
+_TOPIC_ID_SIZE = 16
+
 _unpack_size = _SIZE.unpack_from
+_unpack_length = Struct(">h").unpack_from
 
 
 class ProduceShape:
@@ -106,8 +114,7 @@ class ProduceShape:
         self._size = 4 + len(head) + len(tail)
         self._before_offsets = head + tail[:_OFFSETS_IN_TAIL]
         self._after_offsets = tail[_OFFSETS_IN_TAIL + _OFFSETS_SIZE :]
-        before, after = len(self._before_offsets), len(self._after_offsets)
-        self._pack = Struct(f">ii{before}sqqq{after}s").pack
+        self._pack = _pack_around(len(self._before_offsets), len(self._after_offsets))
 
     def find_records(self, data: bytearray | memoryview, position: int, end: int) -> int:
         """Where the records begin after the prefix of a frame if nothing but them follows, else 0.
@@ -149,7 +156,7 @@ class ProduceShape:
 
 
 class ProduceShapes:
-    """The shapes in use, by request prefix; bounded, and forgotten as a whole."""
+    """The shapes in use, by request prefix; bounded, and forgotten whenever things change."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, bytes], ProduceShape] = {}
@@ -187,13 +194,64 @@ class ProduceShapes:
         if not shape.find_records(frame, prefix_end, len(frame)):
             return None
         if len(self.known) >= _SHAPES_MAX:
-            self.forget()
+            self._thin_out()
         self.known[version, prefix] = shape
         return shape
 
+    def _thin_out(self) -> None:
+        """Forget every second one, of whatever age.
+
+        Clients go round their partitions, so the oldest are often those that come next.
+        """
+        for key in list(self.known)[::2]:
+            self.known.pop(key).partition = None
+
     def find(self, version: int, frame: memoryview, prefix_size: int) -> ProduceShape | None:
-        """The shape of a frame whose prefix may be of this size."""
-        return self.known.get((version, bytes(frame[PREFIX_START:prefix_size])))
+        """The shape of a frame whose prefix is of this size, as the last one's was, or of another.
+
+        A client that writes to topics with names of different lengths sends both by turns.
+        """
+        shape = self.known.get((version, bytes(frame[PREFIX_START:prefix_size])))
+        if shape is not None:
+            return shape
+        other_size = prefix_size_of(frame, version)
+        if other_size in (0, prefix_size):
+            return None
+        return self.known.get((version, bytes(frame[PREFIX_START:other_size])))
+
+
+def prefix_size_of(frame: memoryview, version: int) -> int:
+    """Where the length of the records stands in a usual request; 0 if it is another one.
+
+    It looks only at lengths: whether the prefix is known is the question that comes next.
+    """
+    is_flexible = version >= FLEXIBLE_FROM
+    after_name = _after_compact_name if is_flexible else _after_name
+    count_size = 1 if is_flexible else _SIZE.size
+    try:
+        position = _after_name(frame, PREFIX_START)  # The client's id.
+        if is_flexible:
+            position += 1  # No tags of the header.
+        position = after_name(frame, position)  # The transactional id.
+        position += _ACKS_TIMEOUT_SIZE + count_size
+        if version >= TOPIC_IDS_FROM:
+            position += _TOPIC_ID_SIZE
+        else:
+            position = after_name(frame, position)
+    except (IndexError, struct_error):
+        return 0
+    position += count_size + _SIZE.size  # One partition, and its index.
+    return position if len(frame) >= position + _SIZE.size + HEADER_SIZE else 0
+
+
+def _after_name(frame: memoryview, position: int) -> int:
+    length: int = _unpack_length(frame, position)[0]
+    return position + 2 + max(length, 0)
+
+
+def _after_compact_name(frame: memoryview, position: int) -> int:
+    """Names in usual requests have a length of one byte; 0 and 1 stand for no name."""
+    return position + max(frame[position], 1)
 
 
 def _is_usual(request: ProduceView, version: int, partition: "Partition") -> bool:
@@ -206,6 +264,12 @@ def _is_usual(request: ProduceView, version: int, partition: "Partition") -> boo
         and log is not None
         and log.config.flush_messages == _NEVER
     )
+
+
+@lru_cache(maxsize=1024)
+def _pack_around(before: int, after: int) -> "Callable[..., bytes]":
+    """Packs an answer whose parts around the offsets have these sizes."""
+    return Struct(f">ii{before}sqqq{after}s").pack
 
 
 def _size_of_length(size: int) -> int:

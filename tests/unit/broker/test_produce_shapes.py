@@ -1,14 +1,17 @@
 """A remembered request shape must give exactly what decoding and encoding would give."""
 
+from struct import unpack_from
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
+from headrace.broker import produce_shapes
 from headrace.broker.partitions import Partition
 from headrace.broker.produce_shapes import PREFIX_START, ProduceShape, ProduceShapes
 from headrace.protocol.codec import encode
 from headrace.protocol.hot_produce import (
+    FLEXIBLE_FROM,
     TOPIC_IDS_FROM,
     Appended,
     read_produce,
@@ -157,6 +160,59 @@ def test_less_than_a_batch_takes_the_long_way(version: int, size: int) -> None:
     shape = recognised(shapes, frame, version, prefix_size)
     assert shape is not None
     assert records_in(shape, frame) is None
+
+
+def sent_to(topic: str, version: int, client_id: str | None = "ada", size: int = 100) -> memoryview:
+    """A frame with a header, as a client sends it."""
+    header = b"eight by" + (b"\xff\xff" if client_id is None else b"\0\3" + client_id.encode())
+    header += b"\0" if version >= FLEXIBLE_FROM else b""
+    told = TopicProduceData(
+        partition_data=[PartitionProduceData(index=3, records=b"r" * size)],
+    )
+    if version >= TOPIC_IDS_FROM:
+        told.topic_id = topic.encode().ljust(16)
+    else:
+        told.name = topic
+    request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[told])
+    return memoryview(header + encode(request, version))
+
+
+def learned_from(shapes: ProduceShapes, frame: memoryview, version: int) -> ProduceShape:
+    (length,) = unpack_from(">h", frame, PREFIX_START)
+    start = PREFIX_START + 2 + max(length, 0) + (1 if version >= FLEXIBLE_FROM else 0)
+    shape = shapes.learn(frame, version, read_produce(frame, start, version), hosted())
+    assert shape is not None
+    return shape
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("client_id", [None, "ada"])
+def test_topics_with_names_of_different_lengths_are_known_by_turns(
+    version: int, client_id: str | None
+) -> None:
+    shapes = ProduceShapes()
+    frames = [sent_to(topic, version, client_id) for topic in ("orders", "customers")]
+    first, second = (learned_from(shapes, frame, version) for frame in frames)
+    assert shapes.find(version, frames[0], second.prefix_size) is first
+    assert shapes.find(version, frames[1], first.prefix_size) is second
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_frame_that_ends_anywhere_is_not_known_by_another_length(version: int) -> None:
+    shapes, whole = ProduceShapes(), sent_to("orders", version)
+    shape = learned_from(shapes, whole, version)
+    for end in range(PREFIX_START, shape.frame_size_min - 4):
+        assert shapes.find(version, whole[:end], prefix_size=9) is None
+
+
+def test_only_half_is_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every age, for a client that goes round its topics asks for the oldest next."""
+    monkeypatch.setattr(produce_shapes, "_SHAPES_MAX", 8)
+    shapes = ProduceShapes()
+    every = [learned_from(shapes, sent_to(f"t{number}", 9), 9) for number in range(9)]
+    left = [shape for shape in every if shape.partition is not None]
+    assert left == [every[number] for number in (1, 3, 5, 7, 8)]
+    assert list(shapes.known.values()) == left
 
 
 def test_nothing_is_known_once_forgotten() -> None:
