@@ -49,6 +49,8 @@ class ShareGroupsInMemory:
         for record in effects.records:
             self.shard.replay(record, RecordFacts(len(self.log), self.now_ms))
             self.log.append(record)
+        if effects.on_written is not None:
+            effects.on_written()
         for key, delay_ms in effects.timers.items():
             if delay_ms is None:
                 self.timers.cancel(key)
@@ -72,7 +74,7 @@ class ShareGroupsInMemory:
         )
         response = self._decide(again).response
         if not self.begins_states:
-            not_initialized(self.shard, GROUP, answer.missing)
+            self.carry_out(not_initialized(self.shard, GROUP, answer.missing))
         return response
 
     def _decide(self, request: ShareGroupHeartbeatRequest) -> Answer:

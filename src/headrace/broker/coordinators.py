@@ -113,6 +113,8 @@ class Shard(Generic[S]):
     def carry_out(self, effects: Effects[R]) -> R | Coroutine[Any, Any, R] | None:
         """Write, replay, set timers, answer; returns the reply, or what to await for it."""
         end_offset = self._write(effects) if effects.records else 0
+        if effects.on_written is not None:
+            effects.on_written()
         if effects.timers:
             self._set_timers(effects.timers)
         if not end_offset or self._is_committed(end_offset):

@@ -2,8 +2,8 @@
 
 A decision is made on a shard's state and changes nothing that must survive a crash: that is
 done by replaying its records, once they are written. The shell (`broker/coordinators.py`) then
-carries the effects out in this order: records, replay, timers, answers. So nobody is told what
-is not written, and nobody is told anything if it could not be.
+carries the effects out in this order: records, replay, notes, timers, answers. So nobody is told
+what is not written, and nobody is told anything if it could not be.
 """
 
 from collections.abc import Callable
@@ -43,6 +43,9 @@ class Effects(msgspec.Struct, Generic[R]):
     facts of the first of them."""
     on_refused: Callable[[KafkaError], "Effects[Any]"] | None = None
     """What to do instead if the records cannot be written; the reply is then the error."""
+
+    on_written: Callable[[], None] | None = None
+    """What to note without a record, once the records are written; at once if there are none."""
 
     def merge(self, other: "Effects[Any]") -> None:
         """Add another decision's effects, save its reply, to be carried out together with these."""

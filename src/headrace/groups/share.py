@@ -40,6 +40,7 @@ from headrace.groups.share_group import (
 from headrace.groups.share_states import (
     Partitions,
     missing_states,
+    note_initializing,
     with_initializing,
     without_topics,
 )
@@ -168,7 +169,11 @@ def serve_heartbeat(
         group = share_group(shard, request.group_id)
     if request.member_epoch == LEAVING:
         return leave(group, request, shard.image())
-    return heartbeat(group, request, client, shard.image(), now_ms)
+    effects = heartbeat(group, request, client, shard.image(), now_ms)
+    missing = effects.reply.missing if effects.reply is not None else {}
+    if missing:
+        effects.on_written = lambda: note_initializing(shard, request.group_id, missing, now_ms)
+    return effects
 
 
 def leave(
@@ -361,7 +366,6 @@ class Draft:
         group = self.group
         self.missing = missing_states(group, names, self.image, self.now_ms)
         if self.missing:
-            group.initializing_since_ms.update(dict.fromkeys(self.missing, self.now_ms))
             states = with_initializing(group.states, self.missing, self.image)
             self.records.append(records.state_topics(group.group_id, states))
 

@@ -80,17 +80,38 @@ def initialized(shard: "GroupShard", group_id: str, partitions: Partitions) -> E
     return Effects(records=[records.state_topics(group_id, states)])
 
 
-def not_initialized(shard: "GroupShard", group_id: str, topic_ids: Iterable[Uuid]) -> None:
+def not_initialized(
+    shard: "GroupShard", group_id: str, topic_ids: Collection[Uuid]
+) -> Effects[None]:
     """The share coordinator could not begin these states: the next heartbeat tries again."""
+
+    def note() -> None:
+        group = shard.groups.get(group_id)
+        if isinstance(group, ShareGroup) and topic_ids:
+            for topic_id in topic_ids:
+                group.initializing_since_ms.pop(topic_id, None)
+            group.note = None
+
+    return Effects(on_written=note)
+
+
+def note_initializing(
+    shard: "GroupShard", group_id: str, topic_ids: Iterable[Uuid], now_ms: int
+) -> None:
+    """Since when states are being begun, so that nobody else begins them; a crash may forget it.
+
+    The group is looked up: one that is new is made only when its first record is replayed.
+    """
     group = shard.groups.get(group_id)
     if isinstance(group, ShareGroup):
-        for topic_id in topic_ids:
-            group.initializing_since_ms.pop(topic_id, None)
-            group.note = None
+        group.initializing_since_ms.update(dict.fromkeys(topic_ids, now_ms))
 
 
 def alter(
-    group: ShareGroup, offsets: Mapping[Uuid, Mapping[int, int]], image: MetadataImage, now_ms: int
+    shard: "GroupShard",
+    group: ShareGroup,
+    offsets: Mapping[Uuid, Mapping[int, int]],
+    now_ms: int,
 ) -> Effects[Alteration]:
     """Let an empty group start over at these offsets.
 
@@ -102,14 +123,14 @@ def alter(
         return Effects(Alteration(group.epoch))
     epoch = group.epoch + 1
     partitions = {one: frozenset(found) for one, found in offsets.items()}
-    group.initializing_since_ms.update(dict.fromkeys(partitions, now_ms))
-    states = with_initializing(group.states, partitions, image)
+    states = with_initializing(group.states, partitions, shard.image())
     return Effects(
         Alteration(epoch, offsets),
         [
             records.group_epoch(group.group_id, epoch, group.metadata_hash),
             records.state_topics(group.group_id, states),
         ],
+        on_written=lambda: note_initializing(shard, group.group_id, partitions, now_ms),
     )
 
 

@@ -437,6 +437,12 @@ def check_groups(settings: BrokerSettings) -> None:
                 raise InvalidConfig(
                     f"{name} ({value}) must lie between {low} ({least}) and {high} ({most})"
                 )
+    members, sessions = settings.group_share_max_size, settings.group_share_max_share_sessions
+    if sessions < members:
+        raise InvalidConfig(
+            f"group.share.max.share.sessions ({sessions}) must be at least group.share.max.size "
+            f"({members}), so that every member of a group can have a session"
+        )
 
 
 def check_logs(settings: BrokerSettings) -> None:

@@ -73,6 +73,13 @@ class Held(msgspec.Struct, frozen=True):
         return self.created_ms != self.written_ms
 
 
+class _Update(CoordinatorRecord):
+    """An update that is about to be written, with what it leads to."""
+
+    of: SharePartitionKey
+    after: Held
+
+
 class ShareShard:
     """The share partitions whose states are in one partition of the topic."""
 
@@ -83,7 +90,6 @@ class ShareShard:
     ) -> None:
         self._settings = settings
         self._image = image
-        self._coming: tuple[CoordinatorRecord, SharePartitionKey, Held] | None = None
         self.held: dict[SharePartitionKey, Held] = {}
         self.next_offset = 0
 
@@ -204,14 +210,14 @@ class ShareShard:
         if held.updates >= self._settings().share_coordinator_snapshot_update_records_per_snapshot:
             return self._snapshot(key, state, held.snapshot_epoch + 1, now_ms)
         own = combine((), batches, state.start_offset)
-        record = records.update(key, held.snapshot_epoch, state, own)
-        after = msgspec.structs.replace(
+        record = _Update(*records.update(key, held.snapshot_epoch, state, own))
+        record.of = key
+        record.after = msgspec.structs.replace(
             held,
             state=state,
             updates=held.updates + 1,
             leader_epoch_seen=max(held.leader_epoch_seen, state.leader_epoch),
         )
-        self._coming = record, key, after
         return Effects(state, [record])
 
     def _snapshot(
@@ -224,9 +230,8 @@ class ShareShard:
     def replay(self, record: CoordinatorRecord, facts: RecordFacts) -> None:
         """Live, an update is at hand and need not be read from its record again."""
         self.next_offset = facts.offset + 1
-        coming, self._coming = self._coming, None
-        if coming is not None and coming[0] is record:
-            self.held[coming[1]] = coming[2]
+        if isinstance(record, _Update):
+            self.held[record.of] = record.after
             return
         key = decode_key(TYPES, record.key)
         if not isinstance(key, schemas.ShareSnapshotKey | schemas.ShareUpdateKey):

@@ -204,6 +204,7 @@ def test_a_crash_between_the_steps_begins_the_states_again() -> None:
     groups.reload()
     assert groups.group.states.initializing
     groups.begins_states = True
+    groups.wait(1_001)
     assert share_of(groups.beat("ada", epoch)) == {ORDERS: [0, 1, 2]}
     assert not groups.group.states.initializing
 
@@ -260,7 +261,7 @@ def empty_group() -> ShareGroupsInMemory:
 def test_offsets_are_altered_under_a_new_state_epoch() -> None:
     groups = empty_group()
     epoch = groups.group.epoch
-    decision = alter(groups.group, {ORDERS: {0: 7}}, groups.image, groups.now_ms)
+    decision = alter(groups.shard, groups.group, {ORDERS: {0: 7}}, groups.now_ms)
     alteration = groups.carry_out(decision)
     assert alteration.state_epoch > max(place[2] for place in groups.begun)
     assert groups.group.epoch == alteration.state_epoch == epoch + 1
@@ -272,7 +273,7 @@ def test_offsets_are_altered_under_a_new_state_epoch() -> None:
 def test_offsets_of_a_group_that_was_never_there_can_be_altered() -> None:
     groups = ShareGroupsInMemory()
     new = share_group_or_new(groups.shard, GROUP)
-    groups.carry_out(alter(new, {ORDERS: {0: 7}}, groups.image, groups.now_ms))
+    groups.carry_out(alter(groups.shard, new, {ORDERS: {0: 7}}, groups.now_ms))
     assert groups.group.state_name == "Empty"
 
 
@@ -280,7 +281,7 @@ def test_states_of_a_group_with_members_are_left_alone() -> None:
     groups = ShareGroupsInMemory()
     groups.join("ada")
     with pytest.raises(NonEmptyGroup):
-        alter(groups.group, {ORDERS: {0: 7}}, groups.image, groups.now_ms)
+        alter(groups.shard, groups.group, {ORDERS: {0: 7}}, groups.now_ms)
     with pytest.raises(NonEmptyGroup):
         forget_topics(groups.group, ["orders"], groups.image)
     with pytest.raises(NonEmptyGroup):
@@ -327,3 +328,20 @@ def test_an_empty_share_group_does_not_expire() -> None:
     groups = empty_group()
     groups.carry_out(expire(groups.shard, groups.now_ms + 10_000 * _HOUR_MS))
     assert GROUP in groups.shard.groups
+
+
+def test_a_decision_that_is_not_written_leaves_no_note() -> None:
+    """Else nobody would begin the states until the interval for another try is over."""
+    groups = ShareGroupsInMemory()
+    groups.join("ada")
+    groups.beat("ada", -1)
+    before = dict(groups.group.initializing_since_ms)
+    alter(groups.shard, groups.group, {ORDERS: {0: 7}}, groups.now_ms + 5)
+    assert groups.group.initializing_since_ms == before
+
+
+def test_states_that_are_being_begun_are_noted_of_a_new_group_too() -> None:
+    groups = ShareGroupsInMemory()
+    new = share_group_or_new(groups.shard, GROUP)
+    groups.carry_out(alter(groups.shard, new, {ORDERS: {0: 7}}, groups.now_ms))
+    assert groups.group.initializing_since_ms == {ORDERS: groups.now_ms}

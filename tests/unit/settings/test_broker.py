@@ -269,6 +269,7 @@ def test_the_finest_unit_of_rolling_and_flushing_counts() -> None:
         ),
         ({"log.cleaner.dedupe.buffer.size": "1000"}, "log.cleaner.dedupe.buffer.size"),
         ({"headrace.log.level": "LOUD"}, "must be one of DEBUG"),
+        ({"group.share.max.share.sessions": "100"}, "must be at least group.share.max.size"),
         ({"headrace.metrics.port": "70000"}, "must be between 0 and 65535 or -1"),
         ({"log.segment.bytes": "1000"}, "must be at least 1048576, not 1000"),
         ({"log.dirs": ""}, "must not be empty"),

@@ -63,5 +63,6 @@ async def _finish(
     refused = await begin_states(call.broker, shard, request.group_id, told.state_epoch, nowhere)
     again = msgspec.structs.replace(request, member_epoch=told.response.member_epoch)
     share: Answer = await carried_out(shard, _decide(shard, again, call))
-    not_initialized(shard.state, request.group_id, {topic_id for topic_id, _ in refused})
+    failed = {topic_id for topic_id, _ in refused}
+    await carried_out(shard, not_initialized(shard.state, request.group_id, failed))
     return share.response

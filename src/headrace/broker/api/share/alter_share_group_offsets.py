@@ -35,12 +35,12 @@ async def alter_share_group_offsets(
     shard = broker.groups.shard_for(group_id)
     group = share_group_or_new(shard.state, group_id)
     offsets = _existing(request, broker.image)
-    effects = alter(group, offsets, broker.image, broker.clock.now_ms())
+    effects = alter(shard.state, group, offsets, broker.clock.now_ms())
     alteration: Alteration = await carried_out(shard, effects)
     refused = await begin_states(
         broker, shard, group_id, alteration.state_epoch, alteration.offsets
     )
-    not_initialized(shard.state, group_id, alteration.offsets)
+    await carried_out(shard, not_initialized(shard.state, group_id, alteration.offsets))
     return AlterShareGroupOffsetsResponse(
         responses=[_answered(topic, broker.image, refused) for topic in request.topics]
     )
