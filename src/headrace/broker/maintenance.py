@@ -71,7 +71,7 @@ class Maintenance:
         )
         every(
             lambda: self._broker.settings.share_coordinator_state_topic_prune_interval_ms,
-            self._broker.shares.prune,
+            self._broker.share_coordinator.prune,
             "pruning of share states",
         )
 

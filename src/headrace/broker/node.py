@@ -26,9 +26,9 @@ from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
 from headrace.broker.reports import report
 from headrace.broker.server import CannotListen, Server, ServerLimits, failure_text
-from headrace.broker.share_coordinator import ShareCoordinator
-from headrace.broker.share_partitions import SharePartitions
-from headrace.broker.share_state import ShareStates
+from headrace.broker.shares.coordinator import ShareCoordinator
+from headrace.broker.shares.partitions import SharePartitions
+from headrace.broker.shares.persister import SharePersister
 from headrace.broker.topics.internal_topics import CONSUMER_OFFSETS
 from headrace.broker.topics.metadata_answers import MetadataAnswers
 from headrace.broker.topics.topic_creation import TopicCreation
@@ -94,8 +94,8 @@ class Broker:
             self, CONSUMER_OFFSETS, self._new_group_shard
         )
         self.transactions = TransactionCoordinator(self)
-        self.shares = ShareCoordinator(self)
-        self.share_states = ShareStates(self)
+        self.share_coordinator = ShareCoordinator(self)
+        self.share_persister = SharePersister(self)
         self.share_partitions = SharePartitions(self)
         self.telemetry = Telemetry(settings.telemetry_max_bytes)
         self.flusher = Flusher(
@@ -248,7 +248,7 @@ class Broker:
     @property
     def coordinators(self) -> "tuple[Coordinator[Any], ...]":
         """Every internal topic whose shards live here."""
-        return (self.groups, self.transactions.coordinator, self.shares.coordinator)
+        return (self.groups, self.transactions.coordinator, self.share_coordinator.coordinator)
 
     def _follow_topics(self, delta: "ImageDelta", image: MetadataImage) -> None:
         for coordinator in self.coordinators:
@@ -256,7 +256,7 @@ class Broker:
         if not delta.topics_deleted:
             return
         ids = {topic.id for topic in delta.topics_deleted}
-        self.shares.on_topics_deleted(ids)
+        self.share_coordinator.on_topics_deleted(ids)
         self.share_partitions.forget_topics(ids)
         self.groups.for_each(lambda state: state.on_topic_ids_deleted(ids))
         gone = {topic.name for topic in delta.topics_deleted} - image.topics.keys()

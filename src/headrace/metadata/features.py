@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from headrace.errors import UnsupportedVersion
+
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 TRANSACTION_VERSION = "transaction.version"
@@ -128,3 +130,11 @@ def has_transactions(metadata_version: int) -> bool:
 def bumps_leader_epoch_on_isr_shrink(metadata_version: int) -> bool:
     """Brokers of these levels notice a smaller ISR only by a new leader epoch."""
     return metadata_version < 12
+
+
+def check_share_groups(levels: Mapping[str, int]) -> None:
+    """Raise unless there may be share groups; directories of old clusters may not have them yet."""
+    if not levels.get(SHARE_VERSION, 0):
+        raise UnsupportedVersion(
+            "share groups are switched off in this cluster: raise the feature share.version to 1"
+        )

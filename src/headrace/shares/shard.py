@@ -39,6 +39,7 @@ from headrace.shares.state import (
     SharePartitionKey,
     SharePartitionState,
     StateBatch,
+    StateChange,
 )
 
 if TYPE_CHECKING:
@@ -129,14 +130,7 @@ class ShareShard:
         return self._write(key, held, raised, (), now_ms)
 
     def write(
-        self,
-        key: SharePartitionKey,
-        state_epoch: int,
-        leader_epoch: int,
-        start_offset: int,
-        delivery_complete_count: int,
-        batches: Sequence[StateBatch],
-        now_ms: int,
+        self, key: SharePartitionKey, change: StateChange, now_ms: int
     ) -> Effects[SharePartitionState]:
         """Take in what has changed.
 
@@ -146,20 +140,20 @@ class ShareShard:
         """
         _check_key(key)
         held = self._known(key, "Write")
-        _check_leader_epoch(held, leader_epoch)
-        _check_state_epoch(held, state_epoch)
+        _check_leader_epoch(held, change.leader_epoch)
+        _check_state_epoch(held, change.state_epoch)
         self._check_exists(key)
-        _check_batches(batches)
+        _check_batches(change.batches)
         known = held.state
-        start = max(known.start_offset, start_offset)
+        start = max(known.start_offset, change.start_offset)
         state = SharePartitionState(
             state_epoch=known.state_epoch,
             leader_epoch=known.leader_epoch,
             start_offset=start,
-            delivery_complete_count=delivery_complete_count,
-            batches=combine(known.batches, batches, start),
+            delivery_complete_count=change.delivery_complete_count,
+            batches=combine(known.batches, change.batches, start),
         )
-        return self._write(key, held, state, batches, now_ms)
+        return self._write(key, held, state, change.batches, now_ms)
 
     def summary(self, key: SharePartitionKey) -> Effects[SharePartitionState]:
         """The state without its batches; one that nobody began has no start offset."""

@@ -1,5 +1,6 @@
 """The words of share state: which partition of which group, and how far its delivery has got."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -38,6 +39,16 @@ class SharePartitionState(msgspec.Struct, frozen=True):
     start_offset: int = UNINITIALIZED
     delivery_complete_count: int = UNKNOWN_COUNT
     batches: tuple[StateBatch, ...] = ()
+
+
+class StateChange(msgspec.Struct, frozen=True):
+    """What the leader of a share partition adds to its state, and under which epochs."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: Sequence[StateBatch] = ()
 
 
 def coordinator_key(key: SharePartitionKey) -> str:

@@ -15,7 +15,7 @@ from headrace.protocol.coordinator_records import CoordinatorRecord, decode_key
 from headrace.protocol.schemas.records.shares import ShareSnapshotKey
 from headrace.settings.broker import BrokerSettings
 from headrace.shares.shard import TYPES, ShareShard
-from headrace.shares.state import SharePartitionKey, SharePartitionState, StateBatch
+from headrace.shares.state import SharePartitionKey, SharePartitionState, StateBatch, StateChange
 from tests.images import image_with, topic_id
 
 KEY = SharePartitionKey("workers", topic_id("orders"), 0)
@@ -59,7 +59,9 @@ class States:
         key: SharePartitionKey = KEY,
     ) -> None:
         self.carry_out(
-            self.shard.write(key, state_epoch, leader_epoch, start, 0, batches, self.now_ms)
+            self.shard.write(
+                key, StateChange(state_epoch, leader_epoch, start, 0, batches), self.now_ms
+            )
         )
 
     def reloaded(self, start: int = 0) -> ShareShard:

@@ -92,9 +92,10 @@ class VitalSigns:
             transaction_partitions=broker.transactions.coordinator.partition_states(),
             producer_id_count=sum(log.producer_count for log in logs),
             share_partition_count=sum(
-                len(shard.state.held) for shard in broker.shares.coordinator.shards.values()
+                len(shard.state.held)
+                for shard in broker.share_coordinator.coordinator.shards.values()
             ),
-            share_state_partitions=broker.shares.coordinator.partition_states(),
+            share_state_partitions=broker.share_coordinator.coordinator.partition_states(),
         )
 
     def _connections(self) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from collections.abc import Coroutine
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.share_groups import forget_group
+from headrace.broker.shares.group_states import forget_group
 from headrace.errors import KafkaError
 from headrace.groups.group import GroupType
 from headrace.groups.offsets import delete_group

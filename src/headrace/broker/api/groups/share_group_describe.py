@@ -2,10 +2,10 @@
 
 from headrace.broker.api.registry import Call, api
 from headrace.broker.authorized_operations import ON_GROUP
-from headrace.broker.share_version import check_enabled
 from headrace.errors import InvalidGroupId, KafkaError
 from headrace.groups.share import share_group
 from headrace.groups.share_description import describe
+from headrace.metadata.features import check_share_groups
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.share_group_describe import (
     DescribedGroup,
@@ -24,7 +24,7 @@ def _refuse(
 def share_group_describe(
     request: ShareGroupDescribeRequest, call: Call
 ) -> ShareGroupDescribeResponse:
-    check_enabled(call.broker)
+    check_share_groups(call.broker.image.features)
     described = [_described(group_id, call) for group_id in request.group_ids]
     if request.include_authorized_operations:
         for one in described:

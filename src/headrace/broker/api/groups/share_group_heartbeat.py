@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.share_groups import begin_states, carried_out
-from headrace.broker.share_version import check_enabled
+from headrace.broker.shares.group_states import begin_states, carried_out
 from headrace.groups.consumer_context import Client
 from headrace.groups.share import Answer, check_request, serve_heartbeat
 from headrace.groups.share_states import not_initialized
+from headrace.metadata.features import check_share_groups
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def share_group_heartbeat(
     request: ShareGroupHeartbeatRequest, call: Call
 ) -> ShareGroupHeartbeatResponse | Coroutine[Any, Any, ShareGroupHeartbeatResponse]:
-    check_enabled(call.broker)
+    check_share_groups(call.broker.image.features)
     check_request(request)
     shard = call.broker.groups.shard_for(request.group_id)
     answer = shard.carry_out(_decide(shard, request, call))

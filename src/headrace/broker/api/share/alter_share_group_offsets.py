@@ -1,11 +1,11 @@
 """AlterShareGroupOffsets v0: let a share group without members start over elsewhere."""
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.share_groups import Refusals, begin_states, carried_out
-from headrace.broker.share_version import check_enabled
+from headrace.broker.shares.group_states import Refusals, begin_states, carried_out
 from headrace.errors import InvalidGroupId, UnknownTopicOrPartition
 from headrace.groups.share import share_group_or_new
 from headrace.groups.share_states import Alteration, alter, not_initialized
+from headrace.metadata.features import check_share_groups
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.alter_share_group_offsets import (
@@ -28,7 +28,7 @@ _UNKNOWN = UnknownTopicOrPartition("This server does not host this topic-partiti
 async def alter_share_group_offsets(
     request: AlterShareGroupOffsetsRequest, call: Call
 ) -> AlterShareGroupOffsetsResponse:
-    check_enabled(call.broker)
+    check_share_groups(call.broker.image.features)
     if not request.group_id:
         raise InvalidGroupId("the group id is empty; name the share group")
     broker, group_id = call.broker, request.group_id

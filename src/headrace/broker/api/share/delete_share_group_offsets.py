@@ -1,11 +1,11 @@
 """DeleteShareGroupOffsets v0: have a share group without members forget topics."""
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.share_groups import carried_out, forget_states
-from headrace.broker.share_version import check_enabled
+from headrace.broker.shares.group_states import carried_out, forget_states
 from headrace.errors import InvalidGroupId, KafkaError, UnknownTopicOrPartition
 from headrace.groups.share import share_group
 from headrace.groups.share_states import Forgetting, forget_topics
+from headrace.metadata.features import check_share_groups
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
@@ -21,7 +21,7 @@ from headrace.protocol.uuids import Uuid
 async def delete_share_group_offsets(
     request: DeleteShareGroupOffsetsRequest, call: Call
 ) -> DeleteShareGroupOffsetsResponse:
-    check_enabled(call.broker)
+    check_share_groups(call.broker.image.features)
     if not request.group_id:
         raise InvalidGroupId("the group id is empty; name the share group")
     broker, group_id = call.broker, request.group_id

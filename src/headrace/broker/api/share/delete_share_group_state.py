@@ -50,7 +50,7 @@ async def delete_share_group_state(
 
 async def _delete(group_id: str, topic_id: Uuid, partition: int, call: Call) -> PartitionResult:
     try:
-        await call.broker.shares.delete(SharePartitionKey(group_id, topic_id, partition))
+        await call.broker.share_coordinator.delete(SharePartitionKey(group_id, topic_id, partition))
     except KafkaError as error:
         return PartitionResult(partition, error.code, str(error))
     return PartitionResult(partition)

@@ -6,9 +6,9 @@ v1 adds the lag (KIP-1226): the records that are neither delivered for good nor 
 from collections.abc import Iterable
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.share_version import check_enabled
 from headrace.errors import KafkaError
 from headrace.groups.share_group import ShareGroup
+from headrace.metadata.features import check_share_groups
 from headrace.metadata.image import TopicImage
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.describe_share_group_offsets import (
@@ -42,7 +42,7 @@ def _refuse(
 async def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, call: Call
 ) -> DescribeShareGroupOffsetsResponse:
-    check_enabled(call.broker)
+    check_share_groups(call.broker.image.features)
     return DescribeShareGroupOffsetsResponse(
         groups=[await _group(one, call) for one in request.groups]
     )
@@ -86,7 +86,7 @@ def _topics(
 async def _partition(group_id: str, topic: TopicImage, index: int, call: Call) -> Partition:
     key = SharePartitionKey(group_id, topic.id, index)
     try:
-        state = await call.broker.share_states.summary(key)
+        state = await call.broker.share_persister.summary(key)
     except KafkaError:
         return Partition(index, UNINITIALIZED)
     row = Partition(index, state.start_offset, state.leader_epoch, _UNKNOWN_LAG)

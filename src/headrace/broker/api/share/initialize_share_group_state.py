@@ -54,7 +54,7 @@ async def _initialize(
 ) -> PartitionResult:
     key = SharePartitionKey(group_id, topic_id, asked.partition)
     try:
-        await call.broker.shares.initialize(key, asked.state_epoch, asked.start_offset)
+        await call.broker.share_coordinator.initialize(key, asked.state_epoch, asked.start_offset)
     except KafkaError as error:
         return PartitionResult(asked.partition, error.code, str(error))
     return PartitionResult(asked.partition)

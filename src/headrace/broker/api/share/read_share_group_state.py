@@ -53,7 +53,7 @@ async def read_share_group_state(
 async def _read(group_id: str, topic_id: Uuid, asked: PartitionData, call: Call) -> PartitionResult:
     key = SharePartitionKey(group_id, topic_id, asked.partition)
     try:
-        state = await call.broker.shares.read(key, asked.leader_epoch)
+        state = await call.broker.share_coordinator.read(key, asked.leader_epoch)
     except KafkaError as error:
         return PartitionResult(asked.partition, error.code, str(error))
     return PartitionResult(

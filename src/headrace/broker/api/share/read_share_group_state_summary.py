@@ -53,7 +53,9 @@ async def read_share_group_state_summary(
 
 async def _summary(group_id: str, topic_id: Uuid, partition: int, call: Call) -> PartitionResult:
     try:
-        state = await call.broker.shares.summary(SharePartitionKey(group_id, topic_id, partition))
+        state = await call.broker.share_coordinator.summary(
+            SharePartitionKey(group_id, topic_id, partition)
+        )
     except KafkaError as error:
         return PartitionResult(partition, error.code, str(error))
     return PartitionResult(

@@ -10,7 +10,7 @@ from headrace.broker.api.share.acknowledging import (
     acknowledge_all,
     check_member,
 )
-from headrace.broker.share_version import check_enabled
+from headrace.metadata.features import check_share_groups
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.schemas.share_acknowledge import (
     PartitionData,
@@ -29,7 +29,7 @@ def share_acknowledge(request: ShareAcknowledgeRequest, call: Call) -> ShareAckn
 
 
 async def _acknowledge(request: ShareAcknowledgeRequest, call: Call) -> ShareAcknowledgeResponse:
-    check_enabled(call.broker)
+    check_share_groups(call.broker.image.features)
     shares = call.broker.share_partitions
     key = check_member(request.group_id, request.member_id)
     epoch = request.share_session_epoch

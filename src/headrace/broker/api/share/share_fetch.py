@@ -19,13 +19,13 @@ from headrace.broker.api.share.acknowledging import (
     partition_of,
 )
 from headrace.broker.delayed import Delayed, Watched
-from headrace.broker.share_version import check_enabled
 from headrace.errors import (
     InvalidRequest,
     KafkaError,
     NotLeaderOrFollower,
     ShareSessionLimitReached,
 )
+from headrace.metadata.features import check_share_groups
 from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.hot_share_fetch import SharedRecords, write_share_fetch
 from headrace.protocol.schemas.share_fetch import ShareFetchRequest
@@ -37,7 +37,7 @@ from headrace.shares.state import SharePartitionKey
 if TYPE_CHECKING:
     from headrace.broker.connection import Connection
     from headrace.broker.node import Broker
-    from headrace.broker.share_partitions import LedSharePartition, Taken
+    from headrace.broker.shares.partitions import LedSharePartition, Taken
     from headrace.storage.reading import LogSlice
 
 _log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class _ShareFetch:
 
     def _begin(self) -> None:
         request = self._request
-        check_enabled(self._broker)
+        check_share_groups(self._broker.image.features)
         self._key = check_member(request.group_id, request.member_id)
         if request.share_acquire_mode not in (0, _RECORD_LIMIT):
             raise InvalidRequest(f"there is no share acquire mode {request.share_acquire_mode}")

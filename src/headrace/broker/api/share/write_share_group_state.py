@@ -14,7 +14,7 @@ from headrace.protocol.schemas.write_share_group_state import (
     WriteStateResult,
 )
 from headrace.protocol.uuids import Uuid
-from headrace.shares.state import SharePartitionKey, StateBatch
+from headrace.shares.state import SharePartitionKey, StateBatch, StateChange
 
 
 def _refuse(
@@ -61,13 +61,15 @@ async def _write(
         for one in asked.state_batches
     ]
     try:
-        await call.broker.shares.write(
+        await call.broker.share_coordinator.write(
             key,
-            asked.state_epoch,
-            asked.leader_epoch,
-            asked.start_offset,
-            asked.delivery_complete_count,
-            batches,
+            StateChange(
+                asked.state_epoch,
+                asked.leader_epoch,
+                asked.start_offset,
+                asked.delivery_complete_count,
+                batches,
+            ),
         )
     except KafkaError as error:
         return PartitionResult(asked.partition, error.code, str(error))

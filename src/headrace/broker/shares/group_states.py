@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from headrace.broker.coordinators import Shard
 from headrace.coordination.effects import Effects
 from headrace.errors import KafkaError, UnknownTopicOrPartition
+from headrace.groups.share import share_group
 from headrace.groups.share_states import (
     Forgetting,
     Partitions,
+    forget_all,
     forgotten,
     initialized,
 )
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from headrace.broker.node import Broker
     from headrace.groups.shard import GroupShard
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 Refusals = Mapping[tuple[Uuid, int], KafkaError]
 
@@ -46,10 +48,10 @@ async def begin_states(
     for count, (topic_id, partition, offset) in enumerate(wanted, 1):
         key = SharePartitionKey(group_id, topic_id, partition)
         try:
-            await broker.share_states.initialize(key, state_epoch, offset)
+            await broker.share_persister.initialize(key, state_epoch, offset)
             done.setdefault(topic_id, set()).add(partition)
         except KafkaError as error:
-            log.warning("the state of %s in %s is not begun: %s", partition, group_id, error)
+            _log.warning("the state of %s in %s is not begun: %s", partition, group_id, error)
             refused[topic_id, partition] = error
         if count % _STATES_PER_TURN == 0:
             await asyncio.sleep(0)
@@ -68,7 +70,7 @@ async def forget_states(
         for partition in numbers:
             key = SharePartitionKey(group_id, topic_id, partition)
             try:
-                await broker.share_states.delete(key)
+                await broker.share_persister.delete(key)
             except UnknownTopicOrPartition:
                 pass  # Gone with its topic.
             except KafkaError as error:
@@ -83,14 +85,11 @@ async def forget_states(
 
 async def forget_group(broker: "Broker", shard: "Shard[GroupShard]", group_id: str) -> None:
     """Delete all states of a share group that is about to be deleted."""
-    from headrace.groups.share import share_group
-    from headrace.groups.share_states import forget_all
-
     effects = forget_all(share_group(shard.state, group_id), broker.image)
     forgetting: Forgetting = await carried_out(shard, effects)
     refused = await forget_states(broker, shard, group_id, forgetting.partitions)
-    for error in refused.values():
-        raise error
+    if refused:
+        raise next(iter(refused.values()))
 
 
 async def carried_out(shard: "Shard[GroupShard]", effects: Effects[Any]) -> Any:

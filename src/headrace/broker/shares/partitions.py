@@ -1,7 +1,7 @@
 """The share partitions that this node leads: loaded, given out, written, forgotten.
 
 What a record's fate is, `shares/partition.py` decides. Here its decisions are written through the
-persister (`share_state.py`) before they count, locks are timed, and those who wait for records are
+persister (`persister.py`) before they count, locks are timed, and those who wait for records are
 woken when some come back. A share partition lives from the first fetch of its group until the
 partition's leader changes, its topic goes, or the last session of the group ends.
 """
@@ -11,8 +11,8 @@ import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from headrace.broker.dead_letters import DeadLetters
-from headrace.broker.share_reading import read_batches
+from headrace.broker.shares.dead_letters import DeadLetters
+from headrace.broker.shares.reading import read_batches
 from headrace.coordination.timers import TimerQueue
 from headrace.errors import (
     CoordinatorLoadInProgress,
@@ -38,7 +38,7 @@ from headrace.shares.partition import (
 )
 from headrace.shares.runs import Change
 from headrace.shares.sessions import SessionKey, ShareSession, ShareSessions
-from headrace.shares.state import UNINITIALIZED, SharePartitionKey
+from headrace.shares.state import UNINITIALIZED, SharePartitionKey, StateChange
 
 if TYPE_CHECKING:
     from headrace.broker.delayed import Delayed
@@ -176,7 +176,7 @@ class SharePartitions:
         self._wake(led)
 
     async def _loaded(self, led: LedSharePartition) -> SharePartition:
-        states = self._broker.share_states
+        states = self._broker.share_persister
         state = await states.read(led.key, led.leader_epoch)
         log = led.partition.online_log()
         if state.start_offset != UNINITIALIZED:
@@ -186,7 +186,9 @@ class SharePartitions:
         start_offset = self._first_offset(led.key.group_id, log)
         # Written at once: else a crash before the first acknowledgement would let a group that
         # begins at the end begin at another end, and records between the two would be lost.
-        await states.write(led.key, state.state_epoch, led.leader_epoch, start_offset, 0, ())
+        await states.write(
+            led.key, StateChange(state.state_epoch, led.leader_epoch, start_offset, 0)
+        )
         return SharePartition(start_offset, state.state_epoch)
 
     def _first_offset(self, group_id: str, log: "Log") -> int:
@@ -327,13 +329,15 @@ class SharePartitions:
 
     async def _write(self, led: LedSharePartition, core: SharePartition, change: Change) -> None:
         try:
-            await self._broker.share_states.write(
+            await self._broker.share_persister.write(
                 led.key,
-                core.state_epoch,
-                led.leader_epoch,
-                change.start_offset,
-                change.delivery_complete_count,
-                change.batches,
+                StateChange(
+                    state_epoch=core.state_epoch,
+                    leader_epoch=led.leader_epoch,
+                    start_offset=change.start_offset,
+                    delivery_complete_count=change.delivery_complete_count,
+                    batches=change.batches,
+                ),
             )
         except (FencedLeaderEpoch, FencedStateEpoch, GroupIdNotFound, UnknownTopicOrPartition):
             self.forget(led)

@@ -33,7 +33,7 @@ from headrace.shares.partition import Acquired
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
     from headrace.broker.partitions import Partition
-    from headrace.broker.share_partitions import GroupRules, LedSharePartition, SharePartitions
+    from headrace.broker.shares.partitions import GroupRules, LedSharePartition, SharePartitions
 
 _log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.broker.dead_letters import DeadLetters
 from headrace.broker.partitions import Partition
+from headrace.broker.shares.dead_letters import DeadLetters
 from headrace.errors import CorruptMessage
 from headrace.shares.partition import Acquired
 from tests.logs import append, damage_length

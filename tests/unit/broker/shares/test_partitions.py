@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from headrace.broker.partitions import Partition
-from headrace.broker.share_partitions import LedSharePartition, SharePartitions, Taken
+from headrace.broker.shares.partitions import LedSharePartition, SharePartitions, Taken
 from headrace.errors import (
     CoordinatorNotAvailable,
     CorruptMessage,
@@ -25,7 +24,7 @@ from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.runtime.files import OpenFile
 from headrace.shares.partition import Acknowledgement, Acquired, Wish
 from headrace.shares.sessions import SessionKey, Target
-from headrace.shares.state import SharePartitionKey, SharePartitionState, StateBatch
+from headrace.shares.state import SharePartitionKey, SharePartitionState, StateBatch, StateChange
 from headrace.storage.reading import LogSlice
 from tests.clients import SECONDS_MAX
 from tests.logs import append, damage_length
@@ -48,18 +47,11 @@ class ScriptedStates:
             raise self.failure
         return self.state
 
-    async def write(
-        self,
-        key: SharePartitionKey,
-        state_epoch: int,
-        leader_epoch: int,
-        start_offset: int,
-        delivery_complete_count: int,
-        batches: Sequence[StateBatch],
-    ) -> None:
+    async def write(self, key: SharePartitionKey, change: StateChange) -> None:
         if self.failure is not None:
             raise self.failure
-        self.written.append((start_offset, delivery_complete_count, list(batches)))
+        written = change.start_offset, change.delivery_complete_count, list(change.batches)
+        self.written.append(written)
 
 
 class Bench:
@@ -76,7 +68,7 @@ class Bench:
         self.states = ScriptedStates()
         self.key = SharePartitionKey(GROUP, topic.id, 0)
         broker = cast(Any, self.broker)
-        broker.share_states = self.states
+        broker.share_persister = self.states
         self.shares = SharePartitions(broker)
 
     def configure(self, **configs: str) -> None:

@@ -5,7 +5,7 @@ node is the only replica of `__share_group_state`.
 """
 
 import logging
-from collections.abc import Coroutine, Sequence, Set
+from collections.abc import Coroutine, Set
 from typing import TYPE_CHECKING
 
 from headrace.broker.coordinators import Coordinator, Shard
@@ -16,7 +16,7 @@ from headrace.protocol.uuids import Uuid
 from headrace.shares.state import (
     SharePartitionKey,
     SharePartitionState,
-    StateBatch,
+    StateChange,
     coordinator_key,
 )
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from headrace.broker.node import Broker
     from headrace.shares.shard import ShareShard
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class ShareCoordinator:
@@ -54,27 +54,10 @@ class ShareCoordinator:
         shard = self._shard_of(key)
         return await _carried_out(shard, shard.state.read(key, leader_epoch, self._now_ms))
 
-    async def write(
-        self,
-        key: SharePartitionKey,
-        state_epoch: int,
-        leader_epoch: int,
-        start_offset: int,
-        delivery_complete_count: int,
-        batches: Sequence[StateBatch],
-    ) -> SharePartitionState:
+    async def write(self, key: SharePartitionKey, change: StateChange) -> SharePartitionState:
         shard = self._shard_of(key)
         self._broker.metrics.coordinators.share_state_writes += 1
-        effects = shard.state.write(
-            key,
-            state_epoch,
-            leader_epoch,
-            start_offset,
-            delivery_complete_count,
-            batches,
-            self._now_ms,
-        )
-        return await _carried_out(shard, effects)
+        return await _carried_out(shard, shard.state.write(key, change, self._now_ms))
 
     async def summary(self, key: SharePartitionKey) -> SharePartitionState:
         shard = self._shard_of(key)
@@ -97,7 +80,7 @@ class ShareCoordinator:
             try:
                 source.delete_records_before(before)
             except KafkaError as error:
-                log.warning("%s is not pruned: %s", shard.name, error)
+                _log.warning("%s is not pruned: %s", shard.name, error)
 
     def _shard_of(self, key: SharePartitionKey) -> Shard["ShareShard"]:
         return self.coordinator.shard_for(coordinator_key(key))

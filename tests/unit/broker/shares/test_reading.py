@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from headrace.broker.share_reading import read_batches
+from headrace.broker.shares.reading import read_batches
 from headrace.errors import CorruptMessage
 from headrace.protocol.batches import Record, build_batch, headers
 from headrace.protocol.control_records import ControlType, control_key

@@ -10,7 +10,7 @@ five ShareGroupState APIs and nothing else changes.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headrace.errors import (
@@ -18,7 +18,7 @@ from headrace.errors import (
     CoordinatorNotAvailable,
     NotCoordinator,
 )
-from headrace.shares.state import SharePartitionKey, SharePartitionState, StateBatch
+from headrace.shares.state import SharePartitionKey, SharePartitionState, StateChange
 
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
@@ -30,55 +30,43 @@ _ATTEMPTS = 6
 _BACKOFF_S = 0.1
 
 
-class ShareStates:
-    """Read and write of share partitions' state, as `broker.share_states`."""
+class SharePersister:
+    """Read and write of share partitions' state, as `broker.share_persister`."""
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
 
     async def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> None:
         """Begin a share partition's state, or begin it anew under a higher state epoch."""
-        shares = self._broker.shares
-        await self._ask(lambda: shares.initialize(key, state_epoch, start_offset))
+        coordinator = self._broker.share_coordinator
+        await self._ask(lambda: coordinator.initialize(key, state_epoch, start_offset))
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> SharePartitionState:
         """The state for a new leader, which locks leaders of earlier epochs out."""
-        shares = self._broker.shares
-        return await self._ask(lambda: shares.read(key, leader_epoch))
+        coordinator = self._broker.share_coordinator
+        return await self._ask(lambda: coordinator.read(key, leader_epoch))
 
-    async def write(
-        self,
-        key: SharePartitionKey,
-        state_epoch: int,
-        leader_epoch: int,
-        start_offset: int,
-        delivery_complete_count: int,
-        batches: Sequence[StateBatch],
-    ) -> None:
+    async def write(self, key: SharePartitionKey, change: StateChange) -> None:
         """Add what has changed.
 
         Of two batches that speak of one offset that with the higher delivery count is believed,
         and with equal counts that with the higher delivery state, whichever came first.
         """
-        shares = self._broker.shares
-        await self._ask(
-            lambda: shares.write(
-                key, state_epoch, leader_epoch, start_offset, delivery_complete_count, batches
-            )
-        )
+        coordinator = self._broker.share_coordinator
+        await self._ask(lambda: coordinator.write(key, change))
 
     async def summary(self, key: SharePartitionKey) -> SharePartitionState:
         """Where delivery stands, for those who only look; the start is -1 if nobody began."""
-        shares = self._broker.shares
-        return await self._ask(lambda: shares.summary(key))
+        coordinator = self._broker.share_coordinator
+        return await self._ask(lambda: coordinator.summary(key))
 
     async def delete(self, key: SharePartitionKey) -> None:
         """Forget a share partition."""
-        shares = self._broker.shares
-        await self._ask(lambda: shares.delete(key))
+        coordinator = self._broker.share_coordinator
+        await self._ask(lambda: coordinator.delete(key))
 
     async def _ask(self, operation: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        coordinator = self._broker.shares.coordinator
+        coordinator = self._broker.share_coordinator.coordinator
         if not coordinator.exists:
             await coordinator.ensure_topic()
         for attempt in range(_ATTEMPTS - 1):

@@ -1,0 +1,1 @@
+"""The shell of share groups (KIP-932): states, leaders, records and dead letters of this node."""
