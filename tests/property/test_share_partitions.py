@@ -8,15 +8,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headrace.errors import InvalidRecordState, InvalidRequest
 from headrace.protocol.acknowledge_types import AcknowledgeType
-from headrace.shares.partition import (
-    Acknowledgement,
-    Acquired,
-    ShareLimits,
-    SharePartition,
-    Span,
-    Wish,
-)
+from headrace.shares.partition import Acknowledgement, Acquired, SharePartition
 from headrace.shares.runs import Change, RecordState
+from headrace.shares.selection import ShareLimits, Span, Wish
 from headrace.shares.state import SharePartitionState, StateBatch
 
 MEMBERS = ("ada", "bob", "eve")

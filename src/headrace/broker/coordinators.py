@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from headrace.broker.topics.internal_topics import create_internal
 from headrace.coordination.batches import encode_batch, records_in
@@ -124,6 +124,11 @@ class Shard(Generic[S]):
         done: asyncio.Future[R] = self._broker.loop.create_future()
         self._parked.append(_Parked(end_offset, effects, done))
         return _result_of(done)
+
+    async def carried_out(self, effects: Effects[R]) -> R:
+        """The reply to a decision, once it is written and committed."""
+        reply = self.carry_out(effects)
+        return cast(R, await reply if isinstance(reply, Coroutine) else reply)
 
     def on_high_watermark(self) -> None:
         """More of the log is committed: hand out what waited for it."""

@@ -14,30 +14,11 @@ step is a `Change`, which is written before it counts: decide, let the persister
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from headrace.errors import InvalidRecordState, InvalidRequest
 from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.shares.runs import Change, RecordState, Run, Runs
+from headrace.shares.selection import Piece, Selection, ShareLimits, Span, Wish
 from headrace.shares.state import SharePartitionState, StateBatch
-
-
-class ShareLimits(msgspec.Struct, frozen=True):
-    """What a group's configs say of its records."""
-
-    delivery_count_limit: int = 5
-    record_locks_max: int = 2_000
-    lock_duration_ms: int = 30_000
-    can_renew: bool = True
-    has_dead_letters: bool = False
-
-
-class Span(NamedTuple):
-    """A batch of the log; one that is skipped holds nothing for this group."""
-
-    first: int
-    last: int
-    is_skipped: bool = False
 
 
 class Acknowledgement(NamedTuple):
@@ -54,28 +35,6 @@ class Acquired(NamedTuple):
     first: int
     last: int
     delivery_count: int
-
-
-class Wish(NamedTuple):
-    """How much a member would like; a strict limit cuts batches, the usual one does not."""
-
-    member_id: str
-    max_records: int
-    batch_size: int
-    is_strict: bool = False
-
-
-class _Piece:
-    """Offsets that are about to be given out, or passed over."""
-
-    __slots__ = ("count", "first", "is_new", "is_skipped", "last")
-
-    def __init__(self, first: int, last: int, count: int, *, is_new: bool, is_skipped: bool):
-        self.first = first
-        self.last = last
-        self.count = count
-        self.is_new = is_new
-        self.is_skipped = is_skipped
 
 
 class SharePartition:
@@ -138,9 +97,6 @@ class SharePartition:
         ]
         return min(deadlines, default=None)
 
-    def count_of(self, state: RecordState) -> int:
-        return sum(len(run) for run in self.runs.items if run.state is state)
-
     # --- giving out -----------------------------------------------------------------------------
 
     def acquire(
@@ -156,7 +112,7 @@ class SharePartition:
         Batches are looked at one by one and only until the wish is met. Where the log has none
         any more (compacted) or they are skipped, their offsets are archived on the way.
         """
-        pieces = _Selection(self.runs, wish, limits).of(fetch_offset, spans)
+        pieces = Selection(self.runs, wish, limits).of(fetch_offset, spans)
         acquired = [
             self._give(piece, wish.member_id, now_ms + limits.lock_duration_ms)
             for piece in pieces
@@ -166,7 +122,7 @@ class SharePartition:
             self.runs.advance()
         return acquired
 
-    def _pass_over(self, piece: _Piece) -> bool:
+    def _pass_over(self, piece: Piece) -> bool:
         if not piece.is_skipped:
             return False
         if piece.is_new:
@@ -176,7 +132,7 @@ class SharePartition:
                 self.runs.settle(run, RecordState.ARCHIVED)
         return True
 
-    def _give(self, piece: _Piece, member_id: str, deadline_ms: int) -> Acquired:
+    def _give(self, piece: Piece, member_id: str, deadline_ms: int) -> Acquired:
         if piece.is_new:
             given = [Run(piece.first, piece.last, RecordState.ACQUIRED, 0)]
             self.runs.append(given[0])
@@ -383,92 +339,3 @@ def _batches(runs: Iterable[Run], start_offset: int) -> list[StateBatch]:
         else:
             written.append(StateBatch(run.first, run.last, state, count))
     return written
-
-
-class _Selection:
-    """Which offsets a member gets of what was read, decided before anything is changed.
-
-    A record that failed again and again may be what makes its neighbours fail. So from half of
-    the delivery limit on such a run is given out alone and in halves, and for the last time
-    record by record.
-    """
-
-    def __init__(self, runs: Runs, wish: Wish, limits: ShareLimits) -> None:
-        self._runs = runs
-        self._wish = wish
-        self._limit = limits.delivery_count_limit
-        self._throttle_from = max(2, (self._limit + 1) // 2)
-        self._left = wish.max_records
-        self._room = limits.record_locks_max - len(runs)
-        self._next = runs.next_offset
-        self._index = 0
-        self._pieces: list[_Piece] = []
-
-    def of(self, fetch_offset: int, spans: Iterable[Span]) -> list[_Piece]:
-        at = max(fetch_offset, self._runs.start_offset)
-        self._index = max(0, self._runs.index_of(at))
-        if self._left <= 0 or (at >= self._next and self._room <= 0):
-            return []
-        for first, last, is_skipped in spans:
-            if last < at:
-                continue
-            if first > at:
-                self._take(at, first - 1, is_skipped=True)
-            self._take(max(first, at), last, is_skipped=is_skipped)
-            at = last + 1
-            if self._left <= 0 or (at >= self._next and self._room <= 0):
-                break
-        return self._pieces
-
-    def _take(self, first: int, last: int, *, is_skipped: bool) -> None:
-        items = self._runs.items
-        while self._index < len(items) and self._left > 0:
-            run = items[self._index]
-            if run.first > last:
-                return
-            if run.last >= first and run.is_free:
-                self._take_again(run, max(first, run.first), min(last, run.last), is_skipped)
-            if run.last > last:
-                return
-            self._index += 1
-        if last >= self._next and self._left > 0 and self._room > 0:
-            self._take_new(last, is_skipped)
-
-    def _take_again(self, run: Run, first: int, last: int, is_skipped: bool) -> None:
-        if not is_skipped and run.count >= self._throttle_from:
-            if any(not piece.is_skipped for piece in self._pieces):
-                self._left = 0  # It is not given out together with others.
-                return
-            is_last_time = run.count >= self._limit - 1 and self._limit > 2
-            size = 1 if is_last_time else max(1, len(run) // 2)
-            last = min(last, first + size - 1)
-            self._add(first, last, run.count, is_new=False, is_skipped=False)
-            self._left = 0
-            return
-        if self._wish.is_strict and not is_skipped:
-            last = min(last, first + self._left - 1)
-        self._add(first, last, run.count, is_new=False, is_skipped=is_skipped)
-
-    def _take_new(self, last: int, is_skipped: bool) -> None:
-        first = self._next
-        if self._wish.is_strict and not is_skipped:
-            last = min(last, first + min(self._left, self._room) - 1)
-        self._add(first, last, 0, is_new=True, is_skipped=is_skipped)
-        self._next = last + 1
-        self._room -= last - first + 1
-
-    def _add(self, first: int, last: int, count: int, *, is_new: bool, is_skipped: bool) -> None:
-        before = self._pieces[-1] if self._pieces else None
-        if not is_skipped:
-            self._left -= last - first + 1
-        if (
-            before is not None
-            and before.last + 1 == first
-            and before.is_new == is_new
-            and before.count == count
-            and before.is_skipped == is_skipped
-            and (is_skipped or before.last - before.first + 1 < self._wish.batch_size)
-        ):
-            before.last = last
-        else:
-            self._pieces.append(_Piece(first, last, count, is_new=is_new, is_skipped=is_skipped))

@@ -5,12 +5,11 @@ node is the only replica of `__share_group_state`.
 """
 
 import logging
-from collections.abc import Coroutine, Set
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 from headrace.broker.coordinators import Coordinator, Shard
 from headrace.broker.topics.internal_topics import SHARE_GROUP_STATE
-from headrace.coordination.effects import Effects
 from headrace.errors import KafkaError
 from headrace.protocol.uuids import Uuid
 from headrace.shares.state import (
@@ -46,26 +45,26 @@ class ShareCoordinator:
         self, key: SharePartitionKey, state_epoch: int, start_offset: int
     ) -> SharePartitionState:
         shard = self._shard_of(key)
-        return await _carried_out(
-            shard, shard.state.initialize(key, state_epoch, start_offset, self._now_ms)
+        return await shard.carried_out(
+            shard.state.initialize(key, state_epoch, start_offset, self._now_ms)
         )
 
     async def read(self, key: SharePartitionKey, leader_epoch: int) -> SharePartitionState:
         shard = self._shard_of(key)
-        return await _carried_out(shard, shard.state.read(key, leader_epoch, self._now_ms))
+        return await shard.carried_out(shard.state.read(key, leader_epoch, self._now_ms))
 
     async def write(self, key: SharePartitionKey, change: StateChange) -> SharePartitionState:
         shard = self._shard_of(key)
         self._broker.metrics.coordinators.share_state_writes += 1
-        return await _carried_out(shard, shard.state.write(key, change, self._now_ms))
+        return await shard.carried_out(shard.state.write(key, change, self._now_ms))
 
     async def summary(self, key: SharePartitionKey) -> SharePartitionState:
         shard = self._shard_of(key)
-        return await _carried_out(shard, shard.state.summary(key))
+        return await shard.carried_out(shard.state.summary(key))
 
     async def delete(self, key: SharePartitionKey) -> SharePartitionState:
         shard = self._shard_of(key)
-        return await _carried_out(shard, shard.state.delete(key))
+        return await shard.carried_out(shard.state.delete(key))
 
     def on_topics_deleted(self, topic_ids: Set[Uuid]) -> None:
         self.coordinator.for_each(lambda state: state.on_topics_deleted(topic_ids))
@@ -88,13 +87,3 @@ class ShareCoordinator:
     @property
     def _now_ms(self) -> int:
         return self._broker.clock.now_ms()
-
-
-async def _carried_out(
-    shard: Shard["ShareShard"], effects: Effects[SharePartitionState]
-) -> SharePartitionState:
-    reply = shard.carry_out(effects)
-    if isinstance(reply, Coroutine):
-        reply = await reply
-    assert reply is not None
-    return reply

@@ -33,7 +33,8 @@ from headrace.shares.partition import Acquired
 if TYPE_CHECKING:
     from headrace.broker.node import Broker
     from headrace.broker.partitions import Partition
-    from headrace.broker.shares.partitions import GroupRules, LedSharePartition, SharePartitions
+    from headrace.broker.shares.partitions import LedSharePartition, SharePartitions
+    from headrace.broker.shares.rules import GroupRules
 
 _log = logging.getLogger(__name__)
 

@@ -2,11 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from headrace.broker.coordinators import Shard
-from headrace.coordination.effects import Effects
 from headrace.errors import KafkaError, UnknownTopicOrPartition
 from headrace.groups.share import share_group
 from headrace.groups.share_states import (
@@ -56,7 +55,7 @@ async def begin_states(
         if count % _STATES_PER_TURN == 0:
             await asyncio.sleep(0)
     begun = {topic_id: frozenset(partitions) for topic_id, partitions in done.items()}
-    await carried_out(shard, initialized(shard.state, group_id, begun))
+    await shard.carried_out(initialized(shard.state, group_id, begun))
     return refused
 
 
@@ -79,20 +78,14 @@ async def forget_states(
             if count % _STATES_PER_TURN == 0:
                 await asyncio.sleep(0)
     gone = [topic_id for topic_id in partitions if topic_id not in refused]
-    await carried_out(shard, forgotten(shard.state, group_id, gone))
+    await shard.carried_out(forgotten(shard.state, group_id, gone))
     return refused
 
 
 async def forget_group(broker: "Broker", shard: "Shard[GroupShard]", group_id: str) -> None:
     """Delete all states of a share group that is about to be deleted."""
     effects = forget_all(share_group(shard.state, group_id), broker.image)
-    forgetting: Forgetting = await carried_out(shard, effects)
+    forgetting: Forgetting = await shard.carried_out(effects)
     refused = await forget_states(broker, shard, group_id, forgetting.partitions)
     if refused:
         raise next(iter(refused.values()))
-
-
-async def carried_out(shard: "Shard[GroupShard]", effects: Effects[Any]) -> Any:
-    """The reply to a decision, once it is written."""
-    reply = shard.carry_out(effects)
-    return await reply if isinstance(reply, Coroutine) else reply

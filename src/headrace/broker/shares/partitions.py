@@ -6,14 +6,14 @@ woken when some come back. A share partition lives from the first fetch of its g
 partition's leader changes, its topic goes, or the last session of the group ends.
 """
 
-import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.shares.dead_letters import DeadLetters
+from headrace.broker.shares.locks import Locks
 from headrace.broker.shares.reading import read_batches
-from headrace.coordination.timers import TimerQueue
+from headrace.broker.shares.rules import GroupRules, Rules
 from headrace.errors import (
     CoordinatorLoadInProgress,
     CoordinatorNotAvailable,
@@ -26,17 +26,10 @@ from headrace.errors import (
     UnknownServerError,
     UnknownTopicOrPartition,
 )
-from headrace.metadata.image import ResourceType
 from headrace.runtime.eager import finish_now
-from headrace.settings.share_group import ShareGroupSettings, share_group_settings
-from headrace.shares.partition import (
-    Acknowledgement,
-    Acquired,
-    ShareLimits,
-    SharePartition,
-    Wish,
-)
+from headrace.shares.partition import Acknowledgement, Acquired, SharePartition
 from headrace.shares.runs import Change
+from headrace.shares.selection import Wish
 from headrace.shares.sessions import SessionKey, ShareSession, ShareSessions
 from headrace.shares.state import UNINITIALIZED, SharePartitionKey, StateChange
 
@@ -45,22 +38,13 @@ if TYPE_CHECKING:
     from headrace.broker.node import Broker
     from headrace.broker.partitions import Partition
     from headrace.protocol.uuids import Uuid
-    from headrace.settings.broker import BrokerSettings
     from headrace.storage.log import Log
     from headrace.storage.reading import LogSlice
 
 _log = logging.getLogger(__name__)
 
-_GROUPS_KNOWN_MAX = 10_000
 _LOOK_AGAIN_MS = 100
 _PASSES_MAX = 64  # Over batches that hold nothing for the group, in one turn of the loop.
-
-
-class GroupRules(NamedTuple):
-    """What a group's configs say, in the shape that each part of the work wants."""
-
-    settings: ShareGroupSettings
-    limits: ShareLimits
 
 
 class Taken(NamedTuple):
@@ -106,34 +90,14 @@ class SharePartitions:
         self._broker = broker
         self._led: dict[SharePartitionKey, LedSharePartition] = {}
         self._by_group: dict[str, dict[SharePartitionKey, LedSharePartition]] = {}
-        self._rules: dict[str, tuple[object, BrokerSettings, GroupRules]] = {}
-        self._locks: TimerQueue[SharePartitionKey] = TimerQueue()
-        self._ringing: asyncio.TimerHandle | None = None
-        self._ringing_ms = 0
+        self._rules = Rules(broker)
+        self._locks = Locks(broker, self._ring)
         self.sessions = ShareSessions(broker.settings.group_share_max_share_sessions)
         self.dead_letters = DeadLetters(broker, self)
 
     def rules_of(self, group_id: str) -> GroupRules:
-        """A group's configs, read anew only when they or the broker's have changed."""
-        configs = self._broker.image.configs_of(ResourceType.GROUP, group_id)
-        settings = self._broker.settings
-        mark = configs or None  # Without configs there is no object that stays the same.
-        known = self._rules.get(group_id)
-        if known is not None and known[0] is mark and known[1] is settings:
-            return known[2]
-        own = share_group_settings(configs, settings)
-        limits = ShareLimits(
-            own.delivery_count_limit,
-            own.record_locks_max,
-            own.lock_duration_ms,
-            own.can_renew,
-            bool(own.dead_letter_topic),
-        )
-        if len(self._rules) >= _GROUPS_KNOWN_MAX:
-            self._rules.clear()
-        rules = GroupRules(own, limits)
-        self._rules[group_id] = (mark, settings, rules)
-        return rules
+        """A group's configs as of now."""
+        return self._rules.of(group_id)
 
     # --- finding and loading --------------------------------------------------------------------
 
@@ -356,28 +320,12 @@ class SharePartitions:
             return
         led.rings_at_ms = at_ms
         self._locks.set(led.key, at_ms)
-        self._arm()
 
-    def _arm(self) -> None:
-        """One timer of the loop, for the lock that runs out first."""
-        next_ms = self._locks.next_ms
-        if next_ms is None or (self._ringing is not None and next_ms >= self._ringing_ms):
-            return
-        if self._ringing is not None:
-            self._ringing.cancel()
-        self._ringing_ms = next_ms
-        delay_ms = max(0, next_ms - self._broker.clock.monotonic_ms())
-        self._ringing = self._broker.loop.call_later(delay_ms / 1000, self._ring)
-
-    def _ring(self) -> None:
-        self._ringing = None
-        now_ms = self._broker.clock.monotonic_ms()
-        for key in self._locks.pop_due(now_ms):
-            led = self.find(key)
-            if led is not None and led.core is not None:
-                led.rings_at_ms = 0
-                self._expire(led, led.core, now_ms)
-        self._arm()
+    def _ring(self, key: SharePartitionKey, now_ms: int) -> None:
+        led = self.find(key)
+        if led is not None and led.core is not None:
+            led.rings_at_ms = 0
+            self._expire(led, led.core, now_ms)
 
     def _expire(self, led: LedSharePartition, core: SharePartition, now_ms: int) -> None:
         change = core.expire(now_ms, self.rules_of(led.key.group_id).limits)
@@ -425,8 +373,7 @@ class SharePartitions:
             self.forget(led)
 
     def stop(self) -> None:
-        if self._ringing is not None:
-            self._ringing.cancel()
+        self._locks.stop()
         self._forget_all(self._led.values())
 
     def _wake(self, led: LedSharePartition) -> None:

@@ -18,7 +18,7 @@ from headrace.protocol.batches import (
     TRANSACTIONAL,
 )
 from headrace.runtime import files
-from headrace.shares.partition import Span
+from headrace.shares.selection import Span
 from headrace.storage.indexes import AbortedTransaction
 from headrace.storage.log import Log
 from headrace.storage.reading import LogSlice

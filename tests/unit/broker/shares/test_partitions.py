@@ -22,7 +22,8 @@ from headrace.errors import (
 from headrace.metadata.image import ResourceType
 from headrace.protocol.acknowledge_types import AcknowledgeType
 from headrace.runtime.files import OpenFile
-from headrace.shares.partition import Acknowledgement, Acquired, Wish
+from headrace.shares.partition import Acknowledgement, Acquired
+from headrace.shares.selection import Wish
 from headrace.shares.sessions import SessionKey, Target
 from headrace.shares.state import SharePartitionKey, SharePartitionState, StateBatch, StateChange
 from headrace.storage.reading import LogSlice

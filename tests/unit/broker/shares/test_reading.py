@@ -10,7 +10,7 @@ from headrace.broker.shares.reading import read_batches
 from headrace.errors import CorruptMessage
 from headrace.protocol.batches import Record, build_batch, headers
 from headrace.protocol.control_records import ControlType, control_key
-from headrace.shares.partition import Span
+from headrace.shares.selection import Span
 from headrace.storage.appending import append_as_leader
 from headrace.storage.log import Log
 from headrace.storage.producer_state import Origin

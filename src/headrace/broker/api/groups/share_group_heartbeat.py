@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.shares.group_states import begin_states, carried_out
+from headrace.broker.shares.group_states import begin_states
 from headrace.groups.consumer_context import Client
 from headrace.groups.share import Answer, check_request, serve_heartbeat
 from headrace.groups.share_states import not_initialized
@@ -62,7 +62,7 @@ async def _finish(
     }
     refused = await begin_states(call.broker, shard, request.group_id, told.state_epoch, nowhere)
     again = msgspec.structs.replace(request, member_epoch=told.response.member_epoch)
-    share: Answer = await carried_out(shard, _decide(shard, again, call))
+    share: Answer = await shard.carried_out(_decide(shard, again, call))
     failed = {topic_id for topic_id, _ in refused}
-    await carried_out(shard, not_initialized(shard.state, request.group_id, failed))
+    await shard.carried_out(not_initialized(shard.state, request.group_id, failed))
     return share.response

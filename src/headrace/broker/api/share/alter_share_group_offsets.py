@@ -1,7 +1,7 @@
 """AlterShareGroupOffsets v0: let a share group without members start over elsewhere."""
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.shares.group_states import Refusals, begin_states, carried_out
+from headrace.broker.shares.group_states import Refusals, begin_states
 from headrace.errors import InvalidGroupId, UnknownTopicOrPartition
 from headrace.groups.share import share_group_or_new
 from headrace.groups.share_states import Alteration, alter, not_initialized
@@ -36,11 +36,11 @@ async def alter_share_group_offsets(
     group = share_group_or_new(shard.state, group_id)
     offsets = _existing(request, broker.image)
     effects = alter(shard.state, group, offsets, broker.clock.now_ms())
-    alteration: Alteration = await carried_out(shard, effects)
+    alteration: Alteration = await shard.carried_out(effects)
     refused = await begin_states(
         broker, shard, group_id, alteration.state_epoch, alteration.offsets
     )
-    await carried_out(shard, not_initialized(shard.state, group_id, alteration.offsets))
+    await shard.carried_out(not_initialized(shard.state, group_id, alteration.offsets))
     return AlterShareGroupOffsetsResponse(
         responses=[_answered(topic, broker.image, refused) for topic in request.topics]
     )

@@ -1,7 +1,7 @@
 """DeleteShareGroupOffsets v0: have a share group without members forget topics."""
 
 from headrace.broker.api.registry import Call, api
-from headrace.broker.shares.group_states import carried_out, forget_states
+from headrace.broker.shares.group_states import forget_states
 from headrace.errors import InvalidGroupId, KafkaError, UnknownTopicOrPartition
 from headrace.groups.share import share_group
 from headrace.groups.share_states import Forgetting, forget_topics
@@ -29,7 +29,7 @@ async def delete_share_group_offsets(
     group = share_group(shard.state, group_id)
     image = broker.image
     names = [one.topic_name for one in request.topics]
-    forgetting: Forgetting = await carried_out(shard, forget_topics(group, names, image))
+    forgetting: Forgetting = await shard.carried_out(forget_topics(group, names, image))
     refused = await forget_states(broker, shard, group_id, forgetting.partitions)
     answered = [
         _answered(image.topics_by_id[one].name, one, refused.get(one))

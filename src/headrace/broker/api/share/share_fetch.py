@@ -30,7 +30,7 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.hot_share_fetch import SharedRecords, write_share_fetch
 from headrace.protocol.schemas.share_fetch import ShareFetchRequest
 from headrace.runtime.eager import finish_now
-from headrace.shares.partition import Wish
+from headrace.shares.selection import Wish
 from headrace.shares.sessions import FINAL_EPOCH, SessionKey, ShareSession, Target
 from headrace.shares.state import SharePartitionKey
 
@@ -89,7 +89,7 @@ class _ShareFetch:
         self._version = version
         self._correlation_id = correlation_id
         self._parked_at = 0
-        self._key = SessionKey("", "")
+        self._key: SessionKey
         self._session: ShareSession
         self._verdicts: Verdicts = {}
         self._led: dict[Target, LedSharePartition] = {}
