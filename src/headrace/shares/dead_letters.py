@@ -51,7 +51,7 @@ def dead_letter(
     return Record(0, now_ms, record.key, record.value, own + facts)
 
 
-def batches_of(letters: Iterable[Record], size_max: int) -> Iterator[bytearray]:
+def letter_batches(letters: Iterable[Record], size_max: int) -> Iterator[bytearray]:
     """Letters as batches that a topic takes; one that is too large goes without its copy."""
     batch: list[Record] = []
     size = HEADER_SIZE

@@ -1,7 +1,7 @@
 """Dead letters: what they say, and how they are packed."""
 
 from headrace.protocol.batches import Record, read_header, records_of
-from headrace.shares.dead_letters import PREFIX, Origin, batches_of, dead_letter
+from headrace.shares.dead_letters import PREFIX, Origin, dead_letter, letter_batches
 
 ORIGIN = Origin("billing", "orders", 3)
 RECORD = Record(41, 5, b"key", b"value", (("trace", b"7"), (PREFIX + "topic", b"earlier")))
@@ -39,7 +39,7 @@ def test_batches_are_no_larger_than_the_topic_takes() -> None:
         dead_letter(ORIGIN, offset, 1, 5, 99, Record(offset, 1, None, b"x" * 400))
         for offset in range(10)
     ]
-    batches = list(batches_of(letters, 2_000))
+    batches = list(letter_batches(letters, 2_000))
     assert len(batches) > 1
     assert all(len(batch) <= 2_000 for batch in batches)
     assert sum(read_header(batch).count for batch in batches) == 10
@@ -47,7 +47,7 @@ def test_batches_are_no_larger_than_the_topic_takes() -> None:
 
 def test_a_letter_too_large_for_the_topic_goes_without_its_copy() -> None:
     large = dead_letter(ORIGIN, 1, 1, 5, 99, Record(1, 1, b"k", b"x" * 5_000, (("h", b"v"),)))
-    (batch,) = batches_of([large], 1_000)
+    (batch,) = letter_batches([large], 1_000)
     (record,) = records_of(batch)
     assert (record.key, record.value) == (None, None)
     assert all(name.startswith(PREFIX) for name, _ in record.headers)

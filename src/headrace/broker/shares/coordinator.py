@@ -69,7 +69,7 @@ class ShareCoordinator:
     def on_topics_deleted(self, topic_ids: Set[Uuid]) -> None:
         self.coordinator.for_each(lambda state: state.on_topics_deleted(topic_ids))
 
-    async def prune(self) -> None:
+    def prune(self) -> None:
         """Delete the records that later ones have made redundant."""
         for shard in list(self.coordinator.shards.values()):
             before = shard.state.redundant_before

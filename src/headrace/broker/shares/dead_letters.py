@@ -27,7 +27,7 @@ from headrace.errors import (
 from headrace.metadata.image import ResourceType
 from headrace.protocol.batches import Record, headers, records_of
 from headrace.protocol.schemas.create_topics import CreatableTopic, CreatableTopicConfig
-from headrace.shares.dead_letters import Origin, batches_of, dead_letter
+from headrace.shares.dead_letters import Origin, dead_letter, letter_batches
 from headrace.shares.partition import Acquired
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class DeadLetters:
         if not letters:
             return  # The log has lost the records meanwhile, and with them the reason to write.
         size_max = target.online_log().config.max_message_bytes
-        for batch in batches_of(letters, size_max):
+        for batch in letter_batches(letters, size_max):
             target.append(memoryview(batch), self._broker.clock.now_ms())
         self.written += len(letters)
         if target.waiters:
