@@ -13,6 +13,8 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, TopicP
 from confluent_kafka import KafkaError as Codes
 from confluent_kafka.admin import ConsumerGroupDescription
 from kafka import KafkaAdminClient, KafkaConsumer
+from kafka import TopicPartition as PythonPlace
+from kafka.errors import CommitFailedError
 
 from tests.clients import (
     SECONDS_MAX,
@@ -314,15 +316,23 @@ def test_kafka_python(node: Node) -> None:
         metadata_max_age_ms=500,  # It may join before it has heard of the topic's partitions.
     )
     try:
-        got: list[Any] = []
+        got: set[tuple[int, int]] = set()
+        places = [PythonPlace(topic, partition) for partition in range(2)]
 
-        def enough() -> bool:
-            for records in client.poll(100).values():
-                got.extend(records)
-            return len(got) == 20
+        def all_is_read_and_committed() -> bool:
+            """It may have to join again, and then reads on from what is committed."""
+            for place, records in client.poll(100).items():
+                got.update((place.partition, record.offset) for record in records)
+            if len(got) < 20:
+                return False
+            try:
+                client.commit()
+            except CommitFailedError:
+                return False
+            return [client.committed(place) for place in places] == [10, 10]
 
-        eventually(enough)
-        client.commit()
+        eventually(all_is_read_and_committed)
+        assert got == {(partition, offset) for partition in range(2) for offset in range(10)}
     finally:
         client.close()
     tool = KafkaAdminClient(bootstrap_servers=node.address)
