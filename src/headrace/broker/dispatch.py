@@ -14,11 +14,12 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from headrace.broker.api.records.fetch import fetch
-from headrace.broker.api.records.produce import produce, produce_again
+from headrace.broker.api.records.produce import produce
 from headrace.broker.api.registry import APIS, Call, Entry, Handler
 from headrace.broker.api.share.share_fetch import share_fetch
 from headrace.broker.connection import Connection, HostileFrame
 from headrace.broker.frame_buffers import Frames
+from headrace.broker.repeated_produce import produce_again
 from headrace.broker.repeated_requests import KEPT_BYTES_MAX, REPEATED, Repeated
 from headrace.errors import KafkaError, UnknownServerError
 from headrace.protocol import hot_fetch, hot_produce

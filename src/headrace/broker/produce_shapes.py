@@ -5,7 +5,8 @@ byte, what the same connection sent before. A shape remembers what such a prefix
 partition, which acks, and how the answer begins and ends. Finding it again is one look into a
 dict instead of a decoding and an encoding.
 
-Only the usual, successful case is served here. Whatever differs in the slightest goes through
+Only the usual, successful case is served by them: `produce_rounds.py` does so for many requests at
+once, `repeated_produce.py` for one. Whatever differs in the slightest goes through
 `api/records/produce.py`, which alone defines what is right: so does the first batch of a
 transaction in a partition, which the log refuses unless its coordinator was asked. Shapes are
 forgotten whenever partitions or configs change.

@@ -41,6 +41,10 @@ class TopicMetrics:
         self.failed_produce_requests = 0
         self.failed_fetch_requests = 0
 
+    def count_failed_produce(self, size_bytes: int) -> None:
+        self.failed_produce_requests += 1
+        self.bytes_rejected += size_bytes
+
     def add(self, other: "TopicMetrics") -> None:
         """Count everything that the other counted as well."""
         for name in TopicMetrics.__slots__:

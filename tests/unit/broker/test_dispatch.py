@@ -15,8 +15,9 @@ from headrace.broker.connection import Connection
 from headrace.broker.dispatch import Dispatcher
 from headrace.broker.frame_buffers import Frames
 from headrace.broker.ready_sockets import ReadySockets
+from headrace.errors import OutOfOrderSequenceNumber
 from headrace.protocol.codec import decode
-from headrace.protocol.schemas.produce import ProduceResponse
+from headrace.protocol.schemas.produce import PartitionProduceResponse, ProduceResponse
 from headrace.runtime import files
 from tests.rounds import VERSION, ProduceNode
 
@@ -77,18 +78,21 @@ class Client:
             on_close=lambda connection: None,
         )
 
-    def send(self, *values: bytes, acks: int = 1) -> None:
-        frames = [self._node.frame(self.connection, value, acks=acks) for value in values]
+    def send(self, *values: bytes, acks: int = 1, **fields: Any) -> None:
+        frames = [self._node.frame(self.connection, value, acks=acks, **fields) for value in values]
         self.peer.sendall(b"".join(frames))
 
     def offsets(self, count: int) -> list[int]:
-        """The base offsets of the answers; reading blocks nobody, for they were sent already."""
+        return [answer.base_offset for answer in self.answers(count)]
+
+    def answers(self, count: int) -> list[PartitionProduceResponse]:
+        """The next answers; reading blocks nobody, for they were sent already."""
         answers = []
         for _ in range(count):
             size = int.from_bytes(self.peer.recv(4, socket.MSG_WAITALL))
             answer = self.peer.recv(size, socket.MSG_WAITALL)
             response = decode(ProduceResponse, VERSION, memoryview(answer)[5:])
-            answers.append(response.responses[0].partition_responses[0].base_offset)
+            answers.append(response.responses[0].partition_responses[0])
         return answers
 
 
@@ -174,3 +178,26 @@ async def test_a_fault_in_one_connection_leaves_the_round_to_the_others(
     answered = [client.offsets(1)[0] for client in clients if client.connection is not bad]
     assert sorted(answered) == [1, 2, 3, 4]
     assert "ZeroDivisionError" in caplog.text
+
+
+async def test_an_idempotent_producer_is_served_by_its_shape(served: Served) -> None:
+    """A batch out of order is refused where it is, and the ones after it are served."""
+    client = served.client()
+    codes = []
+    for sequence in (0, 5, 1, 1):
+        client.send(b"%d" % sequence, producer_id=7, producer_epoch=0, base_sequence=sequence)
+        await served.round()
+        (answer,) = client.answers(1)
+        codes.append((answer.error_code, answer.base_offset))
+    assert codes == [(0, 1), (OutOfOrderSequenceNumber.code, -1), (0, 2), (0, 2)]
+    assert served.node.values() == [b"0", b"1"]
+
+
+async def test_a_refusal_without_acknowledgement_closes_the_connection(served: Served) -> None:
+    client = served.client()
+    client.send(b"v", acks=0, producer_id=7, producer_epoch=0, base_sequence=5)
+    await served.round()
+    assert not client.connection.closed  # A producer that is new here may begin anywhere.
+    client.send(b"v", acks=0, producer_id=7, producer_epoch=0, base_sequence=9)
+    await served.round()
+    assert client.connection.closed
