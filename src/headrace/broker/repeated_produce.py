@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from headrace.broker.partitions import Partition
     from headrace.broker.produce_shapes import ProduceShape
     from headrace.protocol.hot_produce import ProduceView
-    from headrace.storage.appending import AppendInfo
 
 
 def learn_shape(
@@ -44,7 +43,10 @@ def produce_again(
     version: int,
     correlation_id: int,
 ) -> bool:
-    """Serve a request of a known shape; false, with nothing done, if it needs the long way."""
+    """Serve a request of a known shape; false, with nothing done, if it needs the long way.
+
+    The usual way is in one piece, since each call would be a hundredth of the whole.
+    """
     last = connection.produce_shape
     if last is None:
         return False
@@ -58,8 +60,40 @@ def produce_again(
     records = frame[first : len(frame) - shape.tail_size]
     partition = shape.partition
     assert partition is not None, "a forgotten shape is not found"
+    log = partition.log
+    assert log is not None, "shapes are forgotten before a log goes"
+    now_ms = broker.clock.now_ms()
+    base_offset = append_usual(log, records, partition.leader_epoch, now_ms)
+    if base_offset == NOT_USUAL:
+        return _append_unusual(broker, connection, shape, records, now_ms, correlation_id)
+    end_offset = log.log_end_offset
+    log.advance_high_watermark(end_offset)
+    if partition.waiters:
+        broker.wake_ups.changed(partition)
+    metrics = partition.topic.metrics
+    metrics.produce_requests += 1
+    metrics.bytes_in += len(records)
+    metrics.messages_in += end_offset - base_offset
+    if shape.acks:
+        connection.answer(shape.answer(correlation_id, base_offset, -1, log.log_start_offset))
+    return True
+
+
+def _append_unusual(
+    broker: "Broker",
+    connection: "Connection",
+    shape: "ProduceShape",
+    records: memoryview,
+    now_ms: int,
+    correlation_id: int,
+) -> bool:
+    """Append what is not plain, such as batches of idempotent producers; false as above."""
+    partition = shape.partition
+    assert partition is not None
+    if _needs_the_long_way(partition, shape, records):
+        return False
     try:
-        return _append(broker, connection, shape, partition, records, correlation_id)
+        info = partition.append(records, now_ms)
     except KafkaError as error:
         # The batch may bear our marks already, so it cannot go the long way as if it were new.
         broker.metrics.requests.failed(ApiKey.PRODUCE, error.code)
@@ -69,54 +103,26 @@ def produce_again(
         else:
             connection.close()
         return True
-
-
-def _append(
-    broker: "Broker",
-    connection: "Connection",
-    shape: "ProduceShape",
-    partition: "Partition",
-    records: memoryview,
-    correlation_id: int,
-) -> bool:
-    """Append and answer; false if it is nothing for here."""
-    log = partition.log
-    assert log is not None, "shapes are forgotten before a log goes"
-    now_ms = broker.clock.now_ms()
-    append_time_ms = -1
-    base_offset = append_usual(log, records, partition.leader_epoch, now_ms)
-    if base_offset != NOT_USUAL:
-        end_offset = log.log_end_offset
-        log.advance_high_watermark(end_offset)
-    else:
-        info = _append_unusual(partition, shape, records, now_ms)
-        if info is None:
-            return False
-        base_offset, append_time_ms = info.base_offset, info.log_append_time
-        end_offset = info.last_offset + 1
     if partition.waiters:
         broker.wake_ups.changed(partition)
     metrics = partition.topic.metrics
     metrics.produce_requests += 1
     metrics.bytes_in += len(records)
-    metrics.messages_in += end_offset - base_offset
+    metrics.messages_in += info.last_offset - info.base_offset + 1
     if shape.acks:
+        base_offset, append_time_ms = info.base_offset, info.log_append_time
         connection.answer(
-            shape.answer(correlation_id, base_offset, append_time_ms, log.log_start_offset)
+            shape.answer(correlation_id, base_offset, append_time_ms, info.log_start_offset)
         )
     return True
 
 
-def _append_unusual(
-    partition: "Partition", shape: "ProduceShape", records: memoryview, now_ms: int
-) -> "AppendInfo | None":
-    """Append what is not plain, such as batches of idempotent producers; None for the long way."""
+def _needs_the_long_way(partition: "Partition", shape: "ProduceShape", records: memoryview) -> bool:
+    """Whether a coordinator must be asked first, or a thread must look into the batch."""
     log = partition.log
     assert log is not None
-    if (
+    return (
         is_transactional(records) != shape.is_transactional
         or (shape.is_transactional and begins_transaction(log, records))
         or (not log.usual_limits.size_bytes_max and is_heavy(records))
-    ):
-        return None
-    return partition.append(records, now_ms)
+    )
