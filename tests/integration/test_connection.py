@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+from headrace.broker import connection as connection_module
 from headrace.broker.connection import Connection, Part
 from headrace.broker.frame_buffers import FrameBuffers, Frames
 from headrace.broker.ready_sockets import ReadySockets
@@ -29,9 +30,14 @@ class NoRound:
 class Peer:
     """A connection under test, what its handler saw, and the client's end of the socket."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        ready: ReadySockets,
+        pair: tuple[socket.socket, socket.socket],
+    ) -> None:
         self.loop = loop
-        self.client, server = socket.socketpair()
+        self.client, server = pair
         self.client.setblocking(False)
         server.setblocking(False)
         self.frames: list[bytes] = []
@@ -39,13 +45,12 @@ class Peer:
             connection.answer(frame)
         )
         self.was_closed = False
-        self.ready = ReadySockets(loop, NoRound())
         self.connection = Connection(
             server,
             ("127.0.0.1", 1),
             "PLAINTEXT",
             loop=loop,
-            ready=self.ready,
+            ready=ready,
             buffers=FrameBuffers(REQUEST_BYTES_MAX),
             gather=lambda *_: False,
             dispatch=self._dispatch,
@@ -89,15 +94,56 @@ def framed(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
+def tcp_pair() -> tuple[socket.socket, socket.socket]:
+    """Unlike other pairs it tells a peer that sends no more from one that is gone."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        client = socket.create_connection(listening.getsockname())
+        return client, listening.accept()[0]
+
+
+def reset(client: socket.socket) -> None:
+    """Close at once, and have the other end told so."""
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.close()
+
+
+MakePeer = Callable[[tuple[socket.socket, socket.socket]], Peer]
+
+
 @pytest.fixture
-def peer() -> Iterator[Peer]:
+def make_peer() -> Iterator[MakePeer]:
+    """Connections that share a loop, and a set of ready sockets."""
     loop = asyncio.new_event_loop()
-    made = Peer(loop)
-    yield made
-    made.client.close()
-    made.connection.close()
-    made.ready.close()
+    ready = ReadySockets(loop, NoRound())
+    made: list[Peer] = []
+
+    def make(pair: tuple[socket.socket, socket.socket]) -> Peer:
+        made.append(Peer(loop, ready, pair))
+        return made[-1]
+
+    yield make
+    for peer in made:
+        peer.client.close()
+        peer.connection.close()
+    ready.close()
     loop.close()
+
+
+@pytest.fixture
+def peer(make_peer: MakePeer) -> Peer:
+    return make_peer(socket.socketpair())
+
+
+@pytest.fixture
+def tcp_peer(make_peer: MakePeer) -> Peer:
+    return make_peer(tcp_pair())
+
+
+def waits_if_told(connection: Connection, frame: bytes) -> None:
+    if frame.startswith(b"wait"):
+        connection.wait()
+    else:
+        connection.answer(frame)
 
 
 @pytest.mark.parametrize("size", [1, 1000, 40_000, 300_000, 3_000_000])
@@ -123,9 +169,7 @@ def test_pipelined_frames_are_answered_in_order(peer: Peer) -> None:
 
 
 def test_nothing_is_served_while_a_request_waits(peer: Peer) -> None:
-    peer.serve = lambda connection, frame: (
-        connection.wait() if frame == b"wait" else connection.answer(frame)
-    )
+    peer.serve = waits_if_told
     peer.send(framed(b"one") + framed(b"wait") + framed(b"two"))
     peer.send(framed(b"three") * 3)
     assert peer.frames == [b"one", b"wait"]
@@ -147,14 +191,76 @@ def test_bytes_beyond_the_waiting_request_stay_in_the_kernel(peer: Peer) -> None
     assert 0 < sent < 50 << 20
 
 
-def test_a_client_that_leaves_while_it_waits_is_noticed(peer: Peer) -> None:
+def test_a_client_that_is_lost_while_it_waits_is_noticed(tcp_peer: Peer) -> None:
     abandoned = []
-    peer.serve = lambda connection, frame: connection.wait(lambda: abandoned.append(frame))
-    peer.send(framed(b"wait"))
-    peer.client.close()
-    peer.turn()
+    tcp_peer.serve = lambda connection, frame: connection.wait(lambda: abandoned.append(frame))
+    tcp_peer.send(framed(b"wait"))
+    reset(tcp_peer.client)
+    tcp_peer.turn()
     assert abandoned == [b"wait"]
-    assert peer.was_closed
+    assert tcp_peer.was_closed
+
+
+LEAVE: dict[str, Callable[[socket.socket], None]] = {
+    "sends no more": lambda client: client.shutdown(socket.SHUT_WR),
+    "closes": lambda client: client.close(),
+    "resets": reset,
+}
+
+
+@pytest.mark.parametrize("leave", LEAVE.values(), ids=LEAVE.keys())
+def test_all_that_a_client_sent_before_it_left_is_served(
+    tcp_peer: Peer, leave: Callable[[socket.socket], None]
+) -> None:
+    """PRD-3: behind a request that waits, some of it read already and some of it not."""
+    tcp_peer.serve = waits_if_told
+    tcp_peer.send(framed(b"wait 1") + framed(b"read already"))
+    tcp_peer.send(framed(b"not read") + framed(b"wait 2") + framed(b"last"))
+    leave(tcp_peer.client)
+    tcp_peer.turn()
+    assert tcp_peer.frames == [b"wait 1"]
+    for _ in range(2):
+        assert not tcp_peer.was_closed
+        tcp_peer.connection.finish([b"waited"])
+        tcp_peer.turn()
+    assert tcp_peer.frames == [b"wait 1", b"read already", b"not read", b"wait 2", b"last"]
+    assert tcp_peer.was_closed
+
+
+def test_a_client_that_sends_no_more_has_all_its_answers(tcp_peer: Peer) -> None:
+    tcp_peer.serve = waits_if_told
+    tcp_peer.send(framed(b"wait") + framed(b"one"))
+    tcp_peer.send(framed(b"two"))
+    tcp_peer.client.shutdown(socket.SHUT_WR)
+    tcp_peer.turn()
+    tcp_peer.connection.finish([b"waited"])
+    tcp_peer.turn()
+    assert tcp_peer.received() == b"waitedonetwo"
+    assert tcp_peer.was_closed
+
+
+def test_a_lost_client_is_not_told_of_again_and_again(
+    tcp_peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests behind one that waits keep its connection; the loop must not spin on it."""
+    tcp_peer.serve = waits_if_told
+    tcp_peer.send(framed(b"wait") + framed(b"next"))
+    reset(tcp_peer.client)
+    tcp_peer.turn()
+    calls: list[int] = []
+    monkeypatch.setattr(connection_module, "_has_lost_its_peer", calls.append)
+    tcp_peer.turn(20)
+    assert calls == []
+
+
+def test_answers_that_nobody_hears_do_not_stop_what_is_behind_them(tcp_peer: Peer) -> None:
+    """The flush in the middle finds the peer gone."""
+    frames = [b"request %d" % number for number in range(100)]
+    tcp_peer.client.sendall(b"".join(map(framed, frames)))
+    reset(tcp_peer.client)
+    tcp_peer.turn()
+    assert tcp_peer.frames == frames
+    assert tcp_peer.was_closed
 
 
 def test_a_slow_reader_is_not_read_from_until_it_has_its_answer(peer: Peer) -> None:
@@ -204,7 +310,7 @@ def test_an_impossible_size_closes_the_connection(peer: Peer, opening: bytes) ->
     assert peer.frames == []
 
 
-def test_a_half_closed_client_is_closed(peer: Peer) -> None:
+def test_a_half_closed_client_that_waits_for_nothing_is_closed(peer: Peer) -> None:
     peer.client.shutdown(socket.SHUT_WR)
     peer.turn()
     assert peer.was_closed
@@ -260,6 +366,7 @@ def test_a_client_that_left_before_its_gathered_answer_is_closed(peer: Peer) -> 
     peer.client.close()
     peer.connection.deliver(b"one")
     peer.connection.deliver(b"two")
+    peer.turn()
     assert peer.was_closed
 
 

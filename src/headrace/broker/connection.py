@@ -2,7 +2,9 @@
 
 As in Kafka, a connection whose request waits (a long poll, a commit) or whose answer is not
 sent yet is not served further, so each connection costs at most one request and one answer
-whatever its peer does, and answers leave in the order of the requests.
+whatever its peer does, and answers leave in the order of the requests. Nor is it read from: that
+its client has left is learnt only after everything before it was served, because a producer that
+wants no acknowledgement may leave as soon as it has sent its records.
 
 Frames are handled where they lie: small ones in a scratch buffer shared by all connections,
 large ones in a buffer of their own. A view of a frame is therefore valid only until its
@@ -11,8 +13,10 @@ of a round of ready sockets stay until the round ends (`produce_rounds.py`): the
 bytes go behind them.
 """
 
+import errno
 import logging
 import os
+import select
 import socket
 from collections import deque
 from collections.abc import Callable
@@ -81,6 +85,7 @@ class Connection:
         "_sock",
         "_stash",
         "_waiting",
+        "_watched",
         "_writing",
         "buffers",
         "closed",
@@ -139,7 +144,8 @@ class Connection:
         self._out: deque[Part] = deque()
         self._is_held = False  # Its answers leave when this round of sockets ends.
         self._waiting = False
-        self._reading = True
+        self._watched = True
+        self._reading = True  # If it is watched for more than the loss of its peer.
         self._writing = False
         ready.add(self.fd, self._on_readable)
 
@@ -183,7 +189,7 @@ class Connection:
         self._serve_frames(buffers.scratch, start, start + kept + received)
 
     def _serve_frames(self, data: Frames, position: int, end: int) -> None:
-        """Serve every whole frame in `data[position:end]`, unless one of them has to wait."""
+        """Serve whole frames in `data[position:end]` until one of them has to wait."""
         dispatch = self._dispatch
         while end - position >= 4:
             size = _unpack_size(data, position)[0]
@@ -247,12 +253,20 @@ class Connection:
         )
 
     def _hold_back(self) -> None:
-        """More bytes while a request is under way: leave them to the kernel until it is done."""
-        if not self._sock.recv(1, socket.MSG_PEEK):
-            self.close()
-            return
-        self._ready.remove(self.fd)
-        self._reading = False
+        """More bytes, or their end, while a request is under way: the kernel keeps them till then.
+
+        Only the loss of the peer is watched for. After it nobody hears an answer, so a request
+        that waits is given up, unless there are others behind it, which must not be lost with it.
+        """
+        if self._reading:
+            self._reading = False
+            self._ready.pause(self.fd)
+        elif _has_lost_its_peer(self.fd):
+            if self._waiting and not self._stash and not self._sock.recv(1, socket.MSG_PEEK):
+                self.close()
+                return
+            self._watched = False  # Or it would be told of it again and again.
+            self._ready.remove(self.fd)
 
     # --- out --------------------------------------------------------------------------------
 
@@ -317,15 +331,20 @@ class Connection:
             self.fail()
 
     def _resume(self) -> None:
-        stash = self._stash
-        if stash:
+        """Serve what was put aside; if nothing is under way then, read on."""
+        if stash := self._stash:
             self._stash = bytearray()
             self._serve_frames(stash, 0, len(stash))
             if not self._stash:
                 self.stashed_ns = 0
-        if not (self._reading or self._waiting or self._out or self.closed):
-            self._reading = True
+        if self.closed:
+            return
+        if not self._watched:
+            self._watched = self._reading = True
             self._ready.add(self.fd, self._on_readable)
+        elif not (self._reading or self._waiting or self._writing):
+            self._reading = True
+            self._ready.unpause(self.fd)
 
     def _flush(self) -> bool:
         """Send what the socket takes; true when nothing is left."""
@@ -351,6 +370,10 @@ class Connection:
                 self._writing = True
                 self._loop.add_writer(self.fd, self._on_writable)
             return False
+        except (BrokenPipeError, ConnectionResetError):
+            # Nobody listens any more. What was asked before is served all the same; after it
+            # reading finds the end.
+            out.clear()
         return True
 
     def _send_file(self, part: FilePart) -> int:
@@ -359,7 +382,7 @@ class Connection:
             self.fd, part.fileno(), part.position, min(part.size, _SENDFILE_BYTES_MAX)
         )
         if not sent:
-            raise ConnectionAbortedError("a segment ended before the bytes promised to a consumer")
+            raise OSError(errno.EIO, "a segment ended before the bytes promised to a consumer")
         part.position += sent
         part.size -= sent
         return part.size
@@ -402,7 +425,7 @@ class Connection:
         if self.closed:
             return
         self.closed = True
-        if self._reading:
+        if self._watched:
             self._ready.remove(self.fd)
         if self._writing:
             self._loop.remove_writer(self.fd)
@@ -415,6 +438,13 @@ class Connection:
         if abandoned is not None:
             abandoned()
         self._on_close(self)
+
+
+def _has_lost_its_peer(fd: int) -> bool:
+    """Whether a connection is gone in both directions: reset, or timed out."""
+    poll = select.poll()
+    poll.register(fd, 0)
+    return bool(poll.poll(0))
 
 
 def _joined(out: "deque[Part]") -> Part:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SOCKETS_PER_ROUND = 256  # Others on the loop, timers above all, get their turn in between.
 _READABLE = select.EPOLLIN
+_ONLY_LOSS = 0  # Errors and hang-ups are always told.
 
 
 class Round(Protocol):
@@ -47,6 +48,13 @@ class ReadySockets:
     def add(self, fd: int, on_readable: Callable[[], None]) -> None:
         self._readers[fd] = on_readable
         self._epoll.register(fd, _READABLE)
+
+    def pause(self, fd: int) -> None:
+        """Call its reader only if the peer is lost, until `unpause`."""
+        self._epoll.modify(fd, _ONLY_LOSS)
+
+    def unpause(self, fd: int) -> None:
+        self._epoll.modify(fd, _READABLE)
 
     def remove(self, fd: int) -> None:
         """Before the descriptor is closed: its number may belong to another client soon."""

@@ -1,0 +1,73 @@
+"""Many requests on one connection: clients that leave before they are served."""
+
+import struct
+from collections.abc import Callable
+from socket import SHUT_WR
+from typing import Any
+
+import pytest
+
+from tests.batches import batch
+from tests.clients import Sent, create_topic, numbered, read_values
+from tests.nodes import Node, eventually
+from tests.wire import Connection, encode_request, fetch_fields, produce_fields
+
+VALUES = [b"first", b"second", b"third"]
+
+
+def send_behind_a_long_poll(connection: Connection, topic: str, *, acks: int) -> None:
+    """A fetch that waits for more than there is, and records behind it, in one go."""
+    fields = fetch_fields([(topic, 0, 0)], max_wait_ms=1_000, min_bytes=10**6)
+    frames = [framed("fetch", 12, **fields)]
+    frames += [
+        framed("produce", 9, **produce_fields(topic, batch(Sent(value)), acks=acks))
+        for value in VALUES
+    ]
+    connection.socket.sendall(b"".join(frames))
+
+
+def framed(name: str, version: int, **fields: Any) -> bytes:
+    body = encode_request(name, version, **fields)
+    return struct.pack(">i", len(body)) + body
+
+
+def half_close(connection: Connection) -> None:
+    connection.socket.shutdown(SHUT_WR)
+
+
+def close(connection: Connection) -> None:
+    connection.socket.close()
+
+
+@pytest.mark.parametrize("leave", [close, half_close])
+def test_records_of_a_client_that_left_are_stored(
+    node: Node, topic: str, leave: Callable[[Connection], None]
+) -> None:
+    """PRD-3: acks=0 means that nobody waits for an answer, not that records may be dropped."""
+    with Connection(node.port) as leaving:
+        send_behind_a_long_poll(leaving, topic, acks=0)
+        leave(leaving)
+        stored = eventually(lambda: read_values(node, topic), expect=lambda found: len(found) > 2)
+        assert stored == VALUES
+
+
+def test_a_half_closed_client_gets_its_answers(node: Node, topic: str) -> None:
+    """PRD-3: it has said that it sends no more, not that it does not listen."""
+    with Connection(node.port) as half:
+        send_behind_a_long_poll(half, topic, acks=1)
+        half_close(half)
+        assert half.receive("fetch", 12).error_code == 0
+        answers = [half.receive("produce", 9).responses[0] for _ in VALUES]
+        assert half.is_closed_by_peer()
+    assert [answer.partition_responses[0].base_offset for answer in answers] == [0, 1, 2]
+    assert read_values(node, topic) == VALUES
+
+
+def test_large_batches_that_a_client_leaves_behind_are_stored(node: Node) -> None:
+    """PRD-3: to compress them anew takes a while, in which the client closes."""
+    topic = create_topic(node, compression_type="gzip")
+    records = batch(*numbered(1_200))
+    frame = framed("produce", 9, **produce_fields(topic, records, acks=0))
+    with Connection(node.port) as leaving:
+        leaving.socket.sendall(frame * 6)
+    eventually(lambda: len(read_values(node, topic)), expect=lambda count: count == 7_200)
