@@ -370,6 +370,89 @@ def test_a_client_that_left_before_its_gathered_answer_is_closed(peer: Peer) -> 
     assert peer.was_closed
 
 
+class Ticking:
+    """A clock by which every reading takes half a turn."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+
+    def __call__(self) -> int:
+        self.now_ns += connection_module._TURN_NS // 2
+        return self.now_ns
+
+
+@pytest.fixture
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A turn is over after a few frames."""
+    monkeypatch.setattr(connection_module, "perf_counter_ns", Ticking())
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_clients_with_many_requests_are_served_by_turns(make_peer: MakePeer) -> None:
+    served: list[bytes] = []
+    peers = [make_peer(socket.socketpair()) for _ in range(3)]
+    for name, peer in zip((b"a", b"b", b"c"), peers, strict=True):
+        peer.serve = lambda connection, frame: served.append(frame)
+        peer.client.send(framed(name) * (2 if name == b"c" else 12))
+    peers[0].turn(20)
+    assert sorted(served) == [b"a"] * 12 + [b"b"] * 12 + [b"c"] * 2
+    turns = ["".join(run) for run in runs(served)]
+    assert max(map(len, turns)) < 6
+    assert served.index(b"c") < 12
+
+
+def runs(served: list[bytes]) -> list[list[str]]:
+    return [[one.decode() for one in run] for _, run in itertools.groupby(served)]
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_requests_over_many_turns_are_answered_in_order(peer: Peer) -> None:
+    peer.serve = waits_if_told
+    bodies = [b"request %d" % n for n in range(200)]
+    peer.client.sendall(b"".join(map(framed, bodies)) + framed(b"wait")[:6])
+    peer.turn()
+    peer.client.sendall(framed(b"wait")[6:] + framed(b"last"))
+    peer.turn(300)
+    peer.connection.finish([b"waited"])
+    peer.turn()
+    assert peer.received() == b"".join(bodies) + b"waitedlast"
+
+
+@pytest.mark.usefixtures("short_turns")
+@pytest.mark.parametrize("leave", LEAVE.values(), ids=LEAVE.keys())
+def test_a_client_that_leaves_before_its_next_turn_is_served_to_the_end(
+    tcp_peer: Peer, leave: Callable[[socket.socket], None]
+) -> None:
+    bodies = [b"request %d" % n for n in range(100)]
+    tcp_peer.client.sendall(b"".join(map(framed, bodies)))
+    tcp_peer.turn(2)
+    leave(tcp_peer.client)
+    tcp_peer.turn(200)
+    assert tcp_peer.frames == bodies
+    assert tcp_peer.was_closed
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_a_client_that_reads_slowly_and_sends_much_loses_nothing(peer: Peer) -> None:
+    """Its turn may come while its answers are stuck, and the other way round."""
+    answer = os.urandom(100_000)
+    peer.serve = lambda connection, frame: connection.answer(answer)
+    peer.send(framed(b"x") * 60)
+    peer.turn(30)
+    assert len(peer.frames) < 60
+    assert peer.received() == answer * 60
+
+
+@pytest.mark.usefixtures("short_turns")
+def test_a_connection_that_is_closed_has_no_more_turns(peer: Peer) -> None:
+    peer.client.sendall(framed(b"x") * 60)
+    peer.turn(2)
+    peer.connection.close()
+    served = len(peer.frames)
+    peer.turn(50)
+    assert len(peer.frames) == served < 60
+
+
 class Rounds:
     """Notes when rounds begin and end."""
 

@@ -106,3 +106,25 @@ def test_a_damaged_batch_among_good_ones_is_refused_alone(node: Node) -> None:
         assert refused.responses[0].partition_responses[0].error_code.name == "corrupt_message"
         assert base_offset(connection, 3) == 2
     assert [message.value() for message in read(node, topic)] == [b"first", b"good", b"better"]
+
+
+def test_thousands_of_requests_at_once_are_answered_in_order(node: Node) -> None:
+    """PRD-3, PRD-5: more than one turn serves, of two clients, with other requests in between."""
+    topic = create_topic(node, partitions=2)
+    count = 2_000
+    with ExitStack() as stack:
+        opened = [stack.enter_context(Connection(node.port)) for _ in range(2)]
+        for partition, connection in enumerate(opened):
+            frames = [
+                frame("metadata", 4, number, **NO_TOPICS)
+                if number % 50 == 0
+                else produce_frame(topic, b"%d" % number, number, partition)
+                for number in range(count)
+            ]
+            connection.socket.sendall(b"".join(frames))
+        for connection in opened:
+            numbers = [received_number(connection.receive_frame()) for _ in range(count)]
+            assert numbers == [*range(count)]
+    for partition in range(2):
+        stored = [int(message.value() or b"") for message in read(node, topic, partition=partition)]
+        assert stored == [number for number in range(count) if number % 50]

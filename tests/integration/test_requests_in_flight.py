@@ -1,5 +1,6 @@
-"""Many requests on one connection: clients that leave before they are served."""
+"""Many requests on one connection: clients that leave before they are served, and the others."""
 
+import select
 import struct
 from collections.abc import Callable
 from socket import SHUT_WR
@@ -13,6 +14,11 @@ from tests.nodes import Node, eventually
 from tests.wire import Connection, encode_request, fetch_fields, produce_fields
 
 VALUES = [b"first", b"second", b"third"]
+BROKER = {
+    "resources": [{"resource_type": 4, "resource_name": "1", "configuration_keys": None}],
+    "include_synonyms": True,
+    "include_documentation": True,
+}
 
 
 def send_behind_a_long_poll(connection: Connection, topic: str, *, acks: int) -> None:
@@ -71,3 +77,20 @@ def test_large_batches_that_a_client_leaves_behind_are_stored(node: Node) -> Non
     with Connection(node.port) as leaving:
         leaving.socket.sendall(frame * 6)
     eventually(lambda: len(read_values(node, topic)), expect=lambda count: count == 7_200)
+
+
+def test_a_client_with_hundreds_of_requests_does_not_stop_the_others(node: Node) -> None:
+    """OPS-1: they come to their turn long before it has all its answers."""
+    with Connection(node.port) as greedy, Connection(node.port) as modest:
+        modest.call("api_versions", 0)
+        greedy.socket.sendall(framed("describe_configs", 4, **BROKER) * 300)
+        greedy.receive_frame()
+        modest.send("api_versions", 0)
+        answered_before = 1
+        while not select.select([modest.socket], [], [], 0)[0]:
+            greedy.receive_frame()
+            answered_before += 1
+        assert modest.receive("api_versions", 0).api_keys
+        assert answered_before < 150
+        for _ in range(300 - answered_before):
+            greedy.receive_frame()

@@ -6,6 +6,8 @@ whatever its peer does, and answers leave in the order of the requests. Nor is i
 its client has left is learnt only after everything before it was served, because a producer that
 wants no acknowledgement may leave as soon as it has sent its records.
 
+Whoever sends many requests at once has a few milliseconds, then it is the others' turn.
+
 Frames are handled where they lie: small ones in a scratch buffer shared by all connections,
 large ones in a buffer of their own. A view of a frame is therefore valid only until its
 handler returns; whoever waits must have decoded what it needs. Only the small Produce requests
@@ -46,6 +48,7 @@ _MORE = socket.MSG_MORE
 _ANSWERS_HELD_MAX = 16
 _JOINED_BYTES_MAX = 16 * 1024
 _SENDFILE_BYTES_MAX = 1 << 20  # A fast reader must not keep the loop to itself.
+_TURN_NS = 4_000_000  # Nor must a client with thousands of small requests.
 
 
 class FilePart(Protocol):
@@ -78,6 +81,7 @@ class Connection:
         "_loop",
         "_on_close",
         "_out",
+        "_queued",
         "_reading",
         "_ready",
         "_recv_into",
@@ -144,6 +148,7 @@ class Connection:
         self._out: deque[Part] = deque()
         self._is_held = False  # Its answers leave when this round of sockets ends.
         self._waiting = False
+        self._queued = False  # The stash is served when it is this connection's turn again.
         self._watched = True
         self._reading = True  # If it is watched for more than the loss of its peer.
         self._writing = False
@@ -177,6 +182,9 @@ class Connection:
             self.fail()
 
     def _read_after_stash(self) -> None:
+        if self._queued:
+            self._hold_back()
+            return
         buffers = self.buffers
         start, kept = buffers.start, len(self._stash)
         buffers.vacant[:kept] = self._stash
@@ -189,8 +197,9 @@ class Connection:
         self._serve_frames(buffers.scratch, start, start + kept + received)
 
     def _serve_frames(self, data: Frames, position: int, end: int) -> None:
-        """Serve whole frames in `data[position:end]` until one of them has to wait."""
+        """Serve whole frames in `data[position:end]` until one has to wait or the turn is over."""
         dispatch = self._dispatch
+        turn_end_ns = 0
         while end - position >= 4:
             size = _unpack_size(data, position)[0]
             frame_end = position + 4 + size
@@ -206,6 +215,14 @@ class Connection:
                 break
             if self._out and len(self._out) >= _ANSWERS_HELD_MAX and not self._flush():
                 break
+            if position < end:  # One request alone, the usual case, needs no clock.
+                now_ns = perf_counter_ns()
+                if not turn_end_ns:
+                    turn_end_ns = now_ns + _TURN_NS
+                elif now_ns >= turn_end_ns:
+                    self._queued = True
+                    self._ready.queue(self._take_turn)
+                    break
         # After a flush that failed the next is `_on_writable`'s, which then goes on with the rest.
         if self._out and not (self._writing or self._is_held):
             self._flush()
@@ -214,7 +231,7 @@ class Connection:
 
     def _keep(self, data: Frames, position: int, end: int) -> None:
         """Put aside what cannot be served yet; a large unfinished frame gets its own buffer."""
-        if end - position >= 4 and not (self._waiting or self._out):
+        if end - position >= 4 and not (self._waiting or self._queued or self._out):
             size = 4 + _unpack_size(data, position)[0]
             if size > LARGE_FRAME_BYTES:
                 frame = self.buffers.take(size)
@@ -330,8 +347,22 @@ class Connection:
         except Exception:
             self.fail()
 
+    def _take_turn(self) -> None:
+        """Go on with the frames that had to let others go first."""
+        self._queued = False
+        if self.closed or self._writing:  # If it is writing, `_on_writable` goes on.
+            return
+        try:
+            self._resume()
+        except (HostileFrame, OSError) as reason:
+            self._give_up(reason)
+        except Exception:
+            self.fail()
+
     def _resume(self) -> None:
         """Serve what was put aside; if nothing is under way then, read on."""
+        if self._queued:
+            return
         if stash := self._stash:
             self._stash = bytearray()
             self._serve_frames(stash, 0, len(stash))
@@ -342,7 +373,7 @@ class Connection:
         if not self._watched:
             self._watched = self._reading = True
             self._ready.add(self.fd, self._on_readable)
-        elif not (self._reading or self._waiting or self._writing):
+        elif not (self._reading or self._waiting or self._queued or self._writing):
             self._reading = True
             self._ready.unpause(self.fd)
 

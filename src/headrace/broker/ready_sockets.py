@@ -5,9 +5,13 @@ the loop sees one descriptor, and one callback serves all sockets that are ready
 such a round begins and when it ends, so work can be gathered over it (`produce_rounds.py`), and
 answers can be held until all have been read: a client that waits is woken by its first answer,
 and finds the others there when it looks, instead of being woken again for each.
+
+A client that has sent more than it may have served in one go queues for another turn. In each turn
+of the loop one of those who queue is served, and everyone who has sent something since.
 """
 
 import select
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -43,6 +47,7 @@ class ReadySockets:
         self._readers: dict[int, Callable[[], None]] = {}
         self._is_round = False
         self._holders: list[Holder] = []
+        self._queue: deque[Callable[[], None]] = deque()
         loop.add_reader(self._epoll.fileno(), self._serve)
 
     def add(self, fd: int, on_readable: Callable[[], None]) -> None:
@@ -55,6 +60,12 @@ class ReadySockets:
 
     def unpause(self, fd: int) -> None:
         self._epoll.modify(fd, _READABLE)
+
+    def queue(self, take_turn: Callable[[], None]) -> None:
+        """Call this when others had their turn; a socket queues once at a time."""
+        if not self._queue:
+            self._loop.call_soon(self._serve_queue)
+        self._queue.append(take_turn)
 
     def remove(self, fd: int) -> None:
         """Before the descriptor is closed: its number may belong to another client soon."""
@@ -94,6 +105,17 @@ class ReadySockets:
         holders, self._holders = self._holders, []
         for holder in holders:
             holder.release()
+
+    def _serve_queue(self) -> None:
+        """The first stays in the queue while it is served, so that it does not call us twice."""
+        self._round.begin()
+        try:
+            self._queue[0]()
+        finally:
+            self._round.end()
+            self._queue.popleft()
+            if self._queue:
+                self._loop.call_soon(self._serve_queue)
 
 
 def _nobody() -> None:
