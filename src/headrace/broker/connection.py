@@ -435,22 +435,28 @@ class Connection:
     # --- end --------------------------------------------------------------------------------
 
     @property
+    def peer(self) -> str:
+        """Who it is, for the log: several clients may share a host."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+    @property
     def is_waiting(self) -> bool:
         return self._waiting
 
     def _give_up(self, reason: HostileFrame | OSError) -> None:
         """A peer that misbehaves is worth a line in the log, one that went away is not."""
         level = logging.WARNING if isinstance(reason, HostileFrame) else logging.DEBUG
-        _log.log(level, "closed the connection of %s: %s", self.host, reason)
+        _log.log(level, "closed the connection of %s: %s", self.peer, reason)
         self.close()
 
     def fail(self) -> None:
         """Close because of a fault of ours, told with its traceback: it ends nothing but this."""
-        _log.exception("a request of %s failed; its connection is closed", self.host)
+        _log.exception("a request of %s failed; its connection is closed", self.peer)
         try:
             self.close()
         except Exception:
-            _log.exception("the connection of %s could not be closed in order", self.host)
+            _log.exception("the connection of %s could not be closed in order", self.peer)
 
     def close(self) -> None:
         if self.closed:

@@ -27,6 +27,7 @@ from headrace.protocol.api_keys import ApiKey
 from headrace.protocol.codec import DecodeError, read_bounded
 from headrace.protocol.framing import encode_response, frame_response, read_request_header
 from headrace.protocol.message import Message
+from headrace.protocol.primitives import reading_failure
 from headrace.protocol.request_limits import ELEMENTS_MAX, REQUEST_BYTES_MAX
 from headrace.protocol.schemas.fetch import FetchRequest
 from headrace.protocol.schemas.share_fetch import ShareFetchRequest
@@ -39,6 +40,7 @@ _log = logging.getLogger(__name__)
 _HEADER = Struct(">hhih")  # API key, version, correlation id, length of the client id.
 _OPENING = Struct(">ii")  # API key and version in one, correlation id.
 _ANSWER_IN_ROUND_BYTES_MAX = 8 * 1024  # Larger ones would pile up until the round ends.
+_KEY_AND_VERSION = Struct(">hh")
 _PRODUCE, _FETCH = int(ApiKey.PRODUCE), int(ApiKey.FETCH)
 _SHARE_FETCH = int(ApiKey.SHARE_FETCH)
 _API_VERSIONS = int(ApiKey.API_VERSIONS)
@@ -116,7 +118,7 @@ class Dispatcher:
                 return
             self._serve_raw(raw, connection, frame, version, correlation_id, client_size)
         except (struct.error, IndexError, DecodeError) as error:
-            raise HostileFrame(f"its request cannot be read: {error}") from error
+            raise _unreadable(frame, error) from error
         except HostileFrame:
             raise
         except Exception:
@@ -277,10 +279,22 @@ class Dispatcher:
 
 def _check_size(size: int, key: int) -> None:
     if size > REQUEST_BYTES_MAX:
-        raise HostileFrame(f"a request of {size} bytes is too large for API {key}")
+        raise HostileFrame(f"a request of {size} bytes is too large for {_name_of(key)}")
 
 
 def _unsupported(key: int, version: int) -> HostileFrame:
-    known = key in ApiKey._value2member_map_
-    name = ApiKey(key).name if known else f"API {key}"
-    return HostileFrame(f"{name} v{version} is not served here")
+    return HostileFrame(f"{_name_of(key)} v{version} is not served here")
+
+
+def _unreadable(frame: memoryview, error: Exception) -> HostileFrame:
+    """For the log: which request it was, and what is wrong with it in words, not in Python's."""
+    if len(frame) < _KEY_AND_VERSION.size:
+        return HostileFrame(f"a request of {len(frame)} bytes cannot be read: it ended too early")
+    key, version = _KEY_AND_VERSION.unpack_from(frame)
+    cause = error.__cause__
+    reason = reading_failure(cause if isinstance(cause, Exception) else error)
+    return HostileFrame(f"{_name_of(key)} v{version} cannot be read: {reason}")
+
+
+def _name_of(key: int) -> str:
+    return ApiKey(key).name if key in ApiKey._value2member_map_ else f"API {key}"

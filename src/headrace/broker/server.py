@@ -238,7 +238,7 @@ class Server:
 
     def _close_idle(self) -> None:
         for connection in swept(self.connections):
-            _log.info("closed the idle connection of %s", connection.host)
+            _log.info("closed the idle connection of %s", connection.peer)
             connection.close()
         self._plan_sweep()
 

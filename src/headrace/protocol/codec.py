@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from headrace.errors import UnsupportedVersion
 from headrace.protocol.message import Message
-from headrace.protocol.primitives import DecodeError
+from headrace.protocol.primitives import DecodeError, reading_failure
 from headrace.protocol.readers import (
     BoundedReader,
     Reader,
@@ -71,7 +71,9 @@ def decode(
         decoded: M
         decoded, end = take(data if type(data) is memoryview else memoryview(data), position)
     except _REFUSALS as error:
-        raise DecodeError(f"not a {message.__name__} v{version}: {error}") from error
+        raise DecodeError(
+            f"not a {message.__name__} v{version}: {reading_failure(error)}"
+        ) from error
     if end != len(data):
         raise DecodeError(f"not a {message.__name__} v{version}: {len(data) - end} bytes are left")
     return decoded
@@ -85,7 +87,9 @@ def read(
     try:
         return take(memoryview(data), position)
     except _REFUSALS as error:
-        raise DecodeError(f"not a {message.__name__} v{version}: {error}") from error
+        raise DecodeError(
+            f"not a {message.__name__} v{version}: {reading_failure(error)}"
+        ) from error
 
 
 def read_bounded(
@@ -104,7 +108,9 @@ def read_bounded(
     try:
         return take(data, position, elements_max)
     except _REFUSALS as error:
-        raise DecodeError(f"not a {message.__name__} v{version}: {error}") from error
+        raise DecodeError(
+            f"not a {message.__name__} v{version}: {reading_failure(error)}"
+        ) from error
 
 
 def reader(message: type[M], version: int) -> Reader[M]:

@@ -13,7 +13,7 @@ import msgspec
 from headrace.protocol.api_keys import FLEXIBLE_FROM, ApiKey
 from headrace.protocol.codec import DecodeError, encode_into
 from headrace.protocol.message import NEVER, Message
-from headrace.protocol.primitives import skip_tags
+from headrace.protocol.primitives import reading_failure, skip_tags
 
 SIZE_BYTES = 4
 """The size at the head of a frame, which does not count itself."""
@@ -54,7 +54,7 @@ def read_request_header(
             if tags:
                 position = skip_tags(memoryview(data), position, tags)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise DecodeError(f"not a request header: {error}") from error
+        raise DecodeError(f"not a request header: {reading_failure(error)}") from error
     return RequestHeader(api_key, version, correlation_id, client_id), position
 
 
@@ -95,7 +95,7 @@ def read_response_header(
         if response_header_version(api_key, version):
             position = skip_tags(memoryview(data), position + 1, data[position])
     except (struct.error, IndexError) as error:
-        raise DecodeError(f"not a response header: {error}") from error
+        raise DecodeError(f"not a response header: {reading_failure(error)}") from error
     return correlation_id, position
 
 

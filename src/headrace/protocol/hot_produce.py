@@ -11,7 +11,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from headrace.protocol.codec import DecodeError
-from headrace.protocol.primitives import append_uvarint, refuse_count
+from headrace.protocol.primitives import append_uvarint, reading_failure, refuse_count
 from headrace.protocol.request_limits import ELEMENTS_MAX, TAGS_MAX
 
 _I16 = Struct(">h")
@@ -58,7 +58,7 @@ def read_produce(frame: memoryview, position: int, version: int) -> ProduceView:
             return _read_flexible(frame, position, version)
         return _read_classic(frame, position)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise DecodeError(f"Produce v{version} ends too early: {error}") from error
+        raise DecodeError(f"not a ProduceRequest v{version}: {reading_failure(error)}") from error
 
 
 def _read_classic(frame: memoryview, position: int) -> ProduceView:

@@ -18,6 +18,13 @@ class DecodeError(InvalidRequest):
     """Bytes that are not the message that they were taken for."""
 
 
+def reading_failure(error: Exception) -> str:
+    """What a reader came upon, in words for whoever sent the bytes."""
+    if isinstance(error, UnicodeDecodeError):
+        return "a text in it is not UTF-8"
+    return str(error) if isinstance(error, DecodeError) else "it ended too early"
+
+
 def long_length(data: memoryview, position: int, first: int) -> tuple[int, int]:
     """An unsigned varint whose first byte was read already: the value, and where it ends."""
     value = first & 0x7F

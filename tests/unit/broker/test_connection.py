@@ -177,7 +177,7 @@ async def test_a_fault_is_logged_with_its_traceback(caplog: pytest.LogCaptureFix
     async with clients(1, Echo()) as (client,):
         await client.send(b"fault")
         assert await client.is_closed()
-    assert "a request of 10.0.0.7 failed" in caplog.text
+    assert "a request of 10.0.0.7:40000 failed" in caplog.text
     assert "ZeroDivisionError" in caplog.text
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import socket
+import struct
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -163,6 +164,34 @@ def disk_that_refuses(value: bytes) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "pwrite", pwrite)
         yield
+
+
+UNREADABLE = {
+    "METADATA v9 cannot be read: it ended too early": struct.pack(">hhihB", 3, 9, 1, -1, 0),
+    "METADATA v1 cannot be read: it ended too early": struct.pack(">hhihh", 3, 1, 1, -1, 0),
+    "METADATA v1 cannot be read: a text in it is not UTF-8": (
+        struct.pack(">hhihih", 3, 1, 1, -1, 1, 1) + b"\xff"
+    ),
+    "PRODUCE v9 cannot be read: it ended too early": struct.pack(">hhihBB", 0, 9, 1, -1, 0, 0),
+    "METADATA v9 cannot be read: a client id of 99 bytes is announced and not there": struct.pack(
+        ">hhih", 3, 9, 1, 99
+    ),
+    "FETCH v12 cannot be read: it ended too early": struct.pack(">hhi", 1, 12, 1),
+    "API 9999 v0 is not served here": struct.pack(">hhih", 9_999, 0, 1, -1),
+    "a request of 3 bytes cannot be read: it ended too early": bytes(3),
+}
+
+
+@pytest.mark.parametrize("told", UNREADABLE)
+async def test_the_log_says_who_sent_which_request_and_what_is_wrong_with_it(
+    served: Served, caplog: pytest.LogCaptureFixture, told: str
+) -> None:
+    """OPS-1: by host and port, for many clients may share a host."""
+    client = served.client()
+    client.peer.sendall(struct.pack(">i", len(UNREADABLE[told])) + UNREADABLE[told])
+    await served.round()
+    assert client.connection.closed
+    assert caplog.messages == [f"closed the connection of 10.0.0.7:40000: {told}"]
 
 
 async def test_a_fault_in_one_connection_leaves_the_round_to_the_others(

@@ -119,7 +119,7 @@ class _ShareFetch:
             if not self._connection.closed:
                 self._fetch()
         except Exception:
-            _log.exception("a share fetch of %s failed; it is closed", self._connection.host)
+            _log.exception("a share fetch of %s failed; it is closed", self._connection.peer)
             self._connection.close()
 
     # --- the session ------------------------------------------------------------------------------
