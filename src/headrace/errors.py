@@ -16,6 +16,8 @@ class KafkaError(HeadraceError):
 
     code: ClassVar[int] = -1
     retriable: ClassVar[bool] = False
+    log_start_offset: int = -1
+    """Where the log begins that refused a batch, where Kafka tells it with the refusal."""
 
     @property
     def name(self) -> str:

@@ -1,6 +1,7 @@
 """Sequence numbers: a batch that comes again is answered, not stored; a gap is refused."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
@@ -8,7 +9,7 @@ from kio.schema.errors import ErrorCode
 from tests.batches import batch
 from tests.clients import create_topic, values, watermarks
 from tests.nodes import Node
-from tests.wire import Connection
+from tests.wire import SECOND, Connection
 
 StartNode = Callable[..., Node]
 
@@ -24,14 +25,17 @@ class IdempotentProducer:
 
     def send(self, sequence: int, *, epoch: int | None = None) -> tuple[ErrorCode, int]:
         """The error and the offset that the broker answers."""
+        answer = self.answer_to(sequence, epoch=epoch)
+        return answer.error_code, answer.base_offset
+
+    def answer_to(self, sequence: int, *, epoch: int | None = None) -> Any:
         records = batch(
             *values(f"record {sequence}"),
             producer_id=self.id,
             producer_epoch=self.epoch if epoch is None else epoch,
             base_sequence=sequence,
         )
-        answer = self.connection.produce(self.topic, records)
-        return answer.error_code, answer.base_offset
+        return self.connection.produce(self.topic, records)
 
 
 def test_every_producer_has_an_id_of_its_own(node: Node) -> None:
@@ -92,6 +96,20 @@ def test_a_gap_is_refused(node: Node, topic: str) -> None:
         assert producer.send(2)[0] == ErrorCode.out_of_order_sequence_number
         assert producer.send(1) == (ErrorCode.none, 1)
     assert watermarks(node, topic) == (0, 2)
+
+
+def test_a_refused_sequence_tells_where_the_log_begins(node: Node, topic: str) -> None:
+    """PRD-15: a producer whose records were deleted meanwhile can tell that from a gap."""
+    with Connection(node.port) as connection:
+        producer = IdempotentProducer(connection, topic)
+        for sequence in range(3):
+            producer.send(sequence)
+        partition = {"partition_index": 0, "offset": 2}
+        topics = [{"name": topic, "partitions": [partition]}]
+        connection.call("delete_records", 2, topics=topics, timeout=SECOND)
+        refused = producer.answer_to(7)
+    assert refused.error_code == ErrorCode.out_of_order_sequence_number
+    assert refused.log_start_offset == 2
 
 
 def test_an_old_epoch_is_fenced(node: Node, topic: str) -> None:

@@ -4,9 +4,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from headrace.errors import (
+    CorruptMessage,
     FencedLeaderEpoch,
+    KafkaError,
     KafkaStorageError,
+    MessageTooLarge,
     NotLeaderOrFollower,
+    RecordListTooLarge,
     UnknownLeaderEpoch,
     UnknownTopicOrPartition,
 )
@@ -21,6 +25,9 @@ if TYPE_CHECKING:
     from headrace.storage.appending import AppendInfo
     from headrace.storage.log import Log
     from headrace.storage.validation import CheckedBatch
+
+# Kafka expects these to happen, and tells no more of the log than that.
+_TOLD_WITHOUT_START = (CorruptMessage, KafkaStorageError, MessageTooLarge, RecordListTooLarge)
 
 NO_LEADER_EPOCH = -1  # A client that does not know the epoch sends this and is not checked.
 
@@ -71,14 +78,19 @@ class Partition:
         log = self.log
         if log is None:
             log = self.online_log()
-        info = append_as_leader(
-            log,
-            records,
-            self.leader_epoch,
-            now_ms,
-            transaction_version=transaction_version,
-            checked=checked,
-        )
+        try:
+            info = append_as_leader(
+                log,
+                records,
+                self.leader_epoch,
+                now_ms,
+                transaction_version=transaction_version,
+                checked=checked,
+            )
+        except KafkaError as error:
+            if not isinstance(error, _TOLD_WITHOUT_START):
+                error.log_start_offset = log.log_start_offset
+            raise
         log.advance_high_watermark(log.log_end_offset)
         return info
 

@@ -71,6 +71,7 @@ def _failed(index: int, error: "KafkaError") -> "PartitionProduceResponse":
         index=index,
         error_code=error.code,
         base_offset=-1,
+        log_start_offset=error.log_start_offset,
         record_errors=[
             BatchIndexAndErrorMessage(batch_index=place, batch_index_error_message=message)
             for place, message in getattr(error, "record_errors", ())
