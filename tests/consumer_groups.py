@@ -8,6 +8,8 @@ from headrace.coordination.timers import TimerQueue
 from headrace.groups.consumer import check_request, serve_heartbeat
 from headrace.groups.consumer_context import Client
 from headrace.groups.consumer_group import ConsumerGroup
+from headrace.groups.late_commits import LateCommit
+from headrace.groups.offsets import check_commit, commit
 from headrace.groups.shard import GroupShard
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.coordinator_records import CoordinatorRecord
@@ -75,6 +77,19 @@ class GroupsInMemory:
         self, member_id: str, epoch: int, owned: Partitions | None = None, **fields: Any
     ) -> ConsumerGroupHeartbeatResponse:
         return self.send(request_of(member_id, epoch, owned, **fields))
+
+    def commit(self, member_id: str, epoch: int, topic: str, partition: int, offset: int) -> None:
+        """Commit as a member does, perhaps late; raises what its client would be told."""
+        try:
+            check_commit(self.shard, GROUP, member_id, None, epoch, version=10)
+        except LateCommit as late:
+            late.check([(topic, topic_id(topic), partition)])
+        row = (topic, topic_id(topic), partition, offset, -1, None)
+        self.carry_out(commit(self.shard, GROUP, [row], self.now_ms))
+
+    def committed(self, topic: str, partition: int) -> int | None:
+        found = self.shard.offsets.find(GROUP, topic, partition)
+        return None if found is None else found.offset
 
     def wait(self, milliseconds: int) -> None:
         """Let time pass, and timers run out."""

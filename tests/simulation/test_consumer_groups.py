@@ -1,7 +1,9 @@
 """Consumer groups under weather: members come, go, die and dawdle, messages are lost and repeated.
 
 A simulated member does what Kafka's clients do: it gives up what an answer does not list, says so
-with its next heartbeat, and begins anew when it is fenced. Failing seeds repeat exactly.
+with its next heartbeat, and begins anew when it is fenced. Meanwhile it reads on from what is
+committed, and commits, and its commits may come when it is not a member any more. Failing seeds
+repeat exactly.
 """
 
 import random
@@ -13,11 +15,13 @@ from headrace.errors import FencedMemberEpoch, GroupIdNotFound, KafkaError, Unkn
 from headrace.groups.consumer_group import ConsumerGroup
 from headrace.protocol.schemas.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from headrace.protocol.uuids import Uuid
+from tests.commits import Ledger, Place
 from tests.consumer_groups import GROUP, GroupsInMemory, request_of
 from tests.images import image_with, topic_id
 from tests.seeds import seeds
 
 TOPICS = ("bills", "orders", "parcels")
+NAMES = {topic_id(name): name for name in TOPICS}
 
 
 class Consumer:
@@ -42,6 +46,10 @@ class Consumer:
             self.has_news = True
             return
         self._take(answers[0])
+
+    @property
+    def places(self) -> set[Place]:
+        return {(NAMES[topic], number) for topic, number in self.owned}
 
     def leave(self) -> None:
         with suppress(GroupIdNotFound, UnknownMemberId):  # It may be removed already.
@@ -91,10 +99,12 @@ class Weather:
         self.loss = self.chance.choice([0.0, 0.1, 0.3])
         self.consumers: list[Consumer] = []
         self.born = 0
+        self.ledger = Ledger(self.groups)
 
     def step(self) -> None:
         self.groups.wait(self.chance.randint(1, 3_000))
         self._bury()
+        self._read_on()
         happening = self.chance.random()
         if happening < 0.1 or not self.consumers:
             self._arrive()
@@ -116,6 +126,13 @@ class Weather:
             self._bury()
             for consumer in self.consumers:
                 consumer.beat(self.chance, loss=0.0)
+
+    def _read_on(self) -> None:
+        for consumer in self.consumers:
+            self.ledger.own(consumer.id, consumer.places, is_fenced=consumer.epoch == 0)
+            if consumer.epoch > 0 and self.chance.random() < 0.3:
+                self.ledger.work(consumer.id, consumer.epoch, consumer.places, self.chance)
+        self.ledger.deliver(self.chance, loss=self.loss)
 
     def _arrive(self) -> None:
         self.born += 1
@@ -178,6 +195,18 @@ def test_partitions_have_one_owner_always_and_each_has_one_in_the_end(seed: int)
     if weather.alike:
         loads = [len(consumer.owned) for consumer in weather.consumers]
         assert max(loads) - min(loads) <= 1
+
+
+@pytest.mark.parametrize("seed", seeds(8))
+def test_no_offset_is_lost_or_goes_back(seed: int) -> None:
+    """CON-6, CON-7: whoever takes a partition over begins where the last one's commits end."""
+    weather = Weather(seed)
+    for _ in range(200):
+        weather.step()
+        weather.ledger.check()
+    assert weather.ledger.promised
+    weather.groups.reload()
+    weather.ledger.check()
 
 
 @pytest.mark.parametrize("seed", seeds(8))
