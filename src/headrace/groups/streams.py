@@ -231,7 +231,10 @@ def heartbeat(
         )
     if request.shutdown_application:
         group.shutdown_requested_by = member.id
-    has_news = request.member_epoch == JOINING or updated.assigned != member.assigned
+    # One that has other tasks than it shall have did not hear the answer that told it, and says
+    # what it has just because of that; Kafka would leave it without them for good.
+    is_unaware = reported is not None and reported != updated.assigned
+    has_news = request.member_epoch == JOINING or updated.assigned != member.assigned or is_unaware
     answer = reply_to(draft, request, updated, topology, configured, has_news=has_news)
     return Effects(answer, draft.records, timers=timers)
 

@@ -17,99 +17,20 @@ from headrace.errors import (
 )
 from headrace.groups.late_commits import LateCommit
 from headrace.groups.offsets import check_commit
-from headrace.groups.streams import check_request, serve_heartbeat
-from headrace.groups.streams_group import STABLE, UNRELEASED, UNREVOKED, StreamsGroup
+from headrace.groups.streams_group import STABLE, UNRELEASED, UNREVOKED
 from headrace.groups.streams_replies import Answer
 from headrace.groups.streams_topology import StatusCode
 from headrace.protocol.schemas.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
-    StreamsGroupHeartbeatRequestTaskIds,
     Subtopology,
     TopicInfo,
     Topology,
 )
-from tests.consumer_groups import GROUP, HERE, GroupsInMemory
+from tests.consumer_groups import GROUP
 from tests.images import image_with, topic_id
+from tests.streams_groups import COUNTING, TOPICS, Application, rows
 
-COUNTING = Topology(
-    0,
-    [
-        Subtopology("0", ["lines"], [], [], ["by-word"], [], []),
-        Subtopology("1", [], [], [TopicInfo("changelog")], [], [TopicInfo("by-word")], []),
-    ],
-)
-"""Words are sent to be counted by whoever has the word."""
-
-TOPICS = {"lines": 3, "by-word": 3, "changelog": 3}
 EVERY = {("0", 0), ("0", 1), ("0", 2), ("1", 0), ("1", 1), ("1", 2)}
-
-
-class Application(GroupsInMemory):
-    """A streams group in memory."""
-
-    def __init__(self, topics: dict[str, int] | None = None, **settings: Any) -> None:
-        given = {"group_streams_initial_rebalance_delay_ms": 0, **settings}
-        super().__init__(image_with(topics=TOPICS if topics is None else topics), **given)
-
-    @property
-    def streams(self) -> StreamsGroup:
-        group = self.shard.groups[GROUP]
-        assert isinstance(group, StreamsGroup)
-        return group
-
-    def ask(self, request: StreamsGroupHeartbeatRequest) -> Answer:
-        check_request(request)
-        answer = self.carry_out(serve_heartbeat(self.shard, request, HERE, self.now_ms))
-        assert isinstance(answer, Answer)
-        return answer
-
-    def start(
-        self, member_id: str, process: str = "", topology: Topology = COUNTING, **fields: Any
-    ) -> Answer:
-        return self.ask(
-            StreamsGroupHeartbeatRequest(
-                GROUP,
-                member_id,
-                0,
-                process_id=process or member_id,
-                rebalance_timeout_ms=60_000,
-                topology=topology,
-                active_tasks=[],
-                standby_tasks=[],
-                warmup_tasks=[],
-                **fields,
-            )
-        )
-
-    def beat(self, member_id: str, epoch: int | None = None, **fields: Any) -> Answer:
-        """A heartbeat in which a member says that it has what it is to have."""
-        member = self.streams.members.get(member_id)
-        active = member.assigned.active if member else frozenset()
-        standby = member.assigned.standby if member else frozenset()
-        given = member.epoch if member is not None and epoch is None else epoch or 0
-        told = {
-            "active_tasks": rows(active),
-            "standby_tasks": rows(standby),
-            "warmup_tasks": [],
-            **fields,
-        }
-        return self.ask(StreamsGroupHeartbeatRequest(GROUP, member_id, given, **told))
-
-    def settle(self) -> None:
-        for _ in range(30):
-            self.wait(1_001)
-            for member_id in list(self.streams.members):
-                self.beat(member_id)
-            if self.streams.state_name == "Stable":
-                return
-        raise AssertionError(self.streams.state_name)
-
-    def running(self) -> dict[str, set[tuple[str, int]]]:
-        return {one.id: set(one.assigned.active) for one in self.streams.members.values()}
-
-
-def rows(tasks: frozenset[tuple[str, int]]) -> list[StreamsGroupHeartbeatRequestTaskIds]:
-    return [StreamsGroupHeartbeatRequestTaskIds(one, [number]) for one, number in sorted(tasks)]
 
 
 def told(answer: Answer) -> set[tuple[str, int]]:
@@ -223,6 +144,17 @@ def test_who_has_a_copy_takes_over() -> None:
     app.settle()
     after = app.running()
     assert all(task in after[keeper] for task, keeper in keepers.items())
+
+
+def test_who_missed_its_tasks_is_told_them_again() -> None:
+    """The answer was lost: the member says in its last epoch that it has nothing."""
+    app = Application(group_streams_initial_rebalance_delay_ms=3_000)
+    epoch = app.start("ada").response.member_epoch
+    app.wait(3_001)
+    assert told(app.beat("ada", epoch)) == EVERY
+    nothing: dict[str, list[object]] = {"active_tasks": [], "standby_tasks": []}
+    assert told(app.beat("ada", epoch, **nothing)) == EVERY
+    assert app.beat("ada").response.active_tasks is None
 
 
 def test_endpoints_of_all_members_are_told() -> None:
