@@ -13,15 +13,9 @@ import pytest
 
 from headrace.errors import FencedLeaderEpoch, InvalidRecordState, InvalidRequest
 from headrace.protocol.acknowledge_types import AcknowledgeType
-from headrace.shares.partition import (
-    Acknowledgement,
-    Acquired,
-    ShareLimits,
-    SharePartition,
-    Span,
-    Wish,
-)
+from headrace.shares.partition import Acknowledgement, Acquired, SharePartition
 from headrace.shares.runs import Change
+from headrace.shares.selection import ShareLimits, Span, Wish
 from tests.seeds import seeds
 from tests.share_states import States
 
