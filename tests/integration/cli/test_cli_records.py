@@ -166,13 +166,23 @@ def test_a_line_without_key_stops_after_the_lines_before_it(node: Node, topic: s
     assert read_values(node, topic) == [b"1", b"2"]
 
 
+# Where tests run in the background Ctrl-C is switched off, and children inherit that.
+AS_ON_A_TERMINAL = (
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL);"
+    " os.execv(sys.argv[1], sys.argv[1:])"
+)
+
+
 @contextmanager
 def producing(node: Node, topic: str) -> Iterator["subprocess.Popen[bytes]"]:
     """A producer that waits for lines."""
     command = [sys.executable, "-m", "headrace.cli.main", "produce", topic, "-b", node.address]
     command += ["-X", "reconnect.backoff.max.ms=500"]
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", AS_ON_A_TERMINAL, *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     try:
         yield process
