@@ -16,14 +16,14 @@ PYTEST := $(BIN)/python -m pytest
 TWICE = $(PYTEST) -q -n $(JOBS) $(1) || { echo "Once more, alone, what failed:"; \
   $(PYTEST) -q --last-failed --last-failed-no-failures=none $(1); }
 
-.PHONY: run test check format lint types unit integration interop bench requirements docs clean
+.PHONY: run test check format lint types unit integration interop spark bench requirements docs clean
 
 # make run PORT=19092 DATA=/var/tmp/orders METRICS=19644 ARGS='--set num.partitions=3'
 run: $(VENV)/installed
 	$(BIN)/headrace up --metrics $(METRICS) $(if $(PORT),--listen 127.0.0.1:$(PORT)) \
 	  $(if $(DATA),--data '$(DATA)') $(ARGS)
 
-test: check integration interop
+test: check integration interop spark
 
 check: lint types unit
 
@@ -47,6 +47,11 @@ integration: $(VENV)/installed-dev
 # Apache Kafka itself, from Maven by artifact name, as the judge of our files and answers.
 interop: $(VENV)/installed-dev
 	@$(call TWICE,tests/interop)
+
+# Pipelines on a real Spark. One session is shared by all, so one process runs them.
+spark: $(VENV)/installed-dev
+	@$(PYTEST) -q tests/spark || { echo "Once more, alone, what failed:"; \
+	  $(PYTEST) -q --last-failed --last-failed-no-failures=none tests/spark; }
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks $(ARGS)

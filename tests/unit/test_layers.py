@@ -21,13 +21,17 @@ ROWS = (
     {"coordination"},
     {"groups", "shares", "transactions"},
     {"broker", "client"},
+    {"lake"},
+    {"spark"},
+    {"pipelines", "serving", "capture"},
     {"cli", "testing"},
 )
 HEIGHT = {package: height for height, row in enumerate(ROWS) for package in row}
 
 # Side by side in one row, but strangers: what talks to a broker does so over the wire, so that it
 # works with any Kafka. Only the command that starts a node knows the broker.
-STRANGERS = {("client", "broker"), ("broker", "client"), ("cli", "broker"), ("testing", "broker")}
+PRODUCTS = ("client", "lake", "spark", "pipelines", "serving", "capture", "cli", "testing")
+STRANGERS = {(product, "broker") for product in PRODUCTS} | {("broker", "client")}
 STARTS_A_NODE = {"cli.up"}
 
 

@@ -1,0 +1,1 @@
+"""Writes topics into files by windows of time and size, without Spark."""

@@ -1,0 +1,1 @@
+"""Tables of the lake: Delta Lake by its wheel, without Spark and without a JVM."""

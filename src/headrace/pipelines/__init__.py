@@ -1,0 +1,1 @@
+"""Pipelines on Spark: what a pipeline's files declare, and what runs it."""

@@ -1,0 +1,1 @@
+"""Answers SQL over the lake's tables by HTTP."""

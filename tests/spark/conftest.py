@@ -1,0 +1,69 @@
+"""One Spark session for all tests of this folder, warmed once, and a broker beside it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from shutil import which
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+
+from headrace.client.admin import Admin
+from headrace.client.topics import NewTopic
+from headrace.testing.process import BrokerProcess
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MakeTopic = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """A classic local session: starting one takes many seconds, so there is one."""
+    if which("java") is None:
+        pytest.skip("Spark needs a Java runtime, such as Debian's openjdk-17-jre-headless")
+    from headrace.spark.session import open_session
+
+    place = tmp_path_factory.mktemp("spark")
+    session = open_session(
+        "tests",
+        "local[2]",
+        {
+            "spark.driver.memory": "2g",
+            "spark.sql.warehouse.dir": str(place / "warehouse"),
+            "spark.local.dir": str(place / "local"),
+        },
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker that is shared: tests use topics of their own and leave it running."""
+    with BrokerProcess(
+        tmp_path_factory.mktemp("broker"), {"group.initial.rebalance.delay.ms": 0}
+    ) as started:
+        yield started
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A broker for one test, which may stop, kill and restart it."""
+    with BrokerProcess(tmp_path / "broker", {"group.initial.rebalance.delay.ms": 0}) as started:
+        yield started
+
+
+@pytest.fixture
+def make_topic(broker: BrokerProcess) -> MakeTopic:
+    """Create a topic with a name of its own: `make_topic(partitions=3)`."""
+
+    def make(name: str = "topic", partitions: int = 1, **configs: str) -> str:
+        topic = f"{name}-{uuid4().hex[:8]}"
+        given = {key.replace("_", "."): value for key, value in configs.items()}
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.topics.create([NewTopic(topic, partitions=partitions, configs=given)])
+        return topic
+
+    return make
