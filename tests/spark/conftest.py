@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from headrace.client.admin import Admin
-from headrace.client.topics import NewTopic
+from headrace.client.descriptions import NewTopic
 from headrace.testing.process import BrokerProcess
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def make_topic(broker: BrokerProcess) -> MakeTopic:
         topic = f"{name}-{uuid4().hex[:8]}"
         given = {key.replace("_", "."): value for key, value in configs.items()}
         with Admin(broker.bootstrap_servers) as admin:
-            admin.topics.create([NewTopic(topic, partitions=partitions, configs=given)])
+            admin.topics.create([NewTopic(name=topic, partitions=partitions, configs=given)])
         return topic
 
     return make

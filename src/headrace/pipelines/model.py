@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ERROR = "_error"
 """A flow's column that says why a row could not be read; such rows go to quarantine."""
 PAYLOAD = "_payload"
-"""A flow's column with the original bytes of a row; kept with it in quarantine, not in the table."""
+"""A flow's column with the original bytes of a row; quarantine keeps it, the table does not."""
 RESERVED = (ERROR, PAYLOAD)
 
 SOURCES = "sources"
