@@ -1,0 +1,29 @@
+"""What can be wrong with a pipeline, in words that say what to do."""
+
+from collections.abc import Sequence
+
+from headrace.errors import HeadraceError
+
+
+class PipelineError(HeadraceError):
+    """Something about a pipeline that its author or operator can mend."""
+
+
+class ExpectationFailed(PipelineError):
+    """Rows broke an expectation whose violation fails the flow; nothing of the batch was kept."""
+
+
+class PipelineRuns(PipelineError):
+    """A pipeline is run by another process already."""
+
+
+class StateDisagrees(PipelineError):
+    """A flow's checkpoint and its table tell different stories, so going on would lose or repeat."""
+
+
+class FlowsFailed(PipelineError):
+    """Flows ended with errors; the message has each of them."""
+
+    def __init__(self, failures: Sequence[str]) -> None:
+        super().__init__("\n".join(failures))
+        self.failures = tuple(failures)

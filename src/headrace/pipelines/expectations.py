@@ -1,0 +1,298 @@
+"""Expectations about rows: flags that Spark computes, and the split that the writing tasks make.
+
+Spark adds one boolean column per rule that can be decided for a row; a task then counts them and
+parts its rows into those that the table takes and those that quarantine takes. So a batch is
+read once, whatever is expected of it.
+"""
+
+import base64
+import datetime as dt
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.pipelines.errors import ExpectationFailed, PipelineError
+from headrace.pipelines.model import (
+    ERROR,
+    PAYLOAD,
+    Expectation,
+    Freshness,
+    RowCount,
+    RowRule,
+    TableRule,
+    UniqueKey,
+    Violation,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+UNREADABLE = "unreadable"
+"""The rule that rows with an `_error` break, as quarantine names it."""
+
+QUARANTINE_SCHEMA = pa.schema(
+    [
+        ("quarantined_at", pa.timestamp("us", "UTC")),
+        ("table", pa.string()),
+        ("flow", pa.string()),
+        ("rule", pa.string()),
+        ("reason", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("payload", pa.binary()),
+        ("row", pa.string()),
+    ]
+)
+"""A refused row: why, where it came from, its bytes if the flow kept them, its columns as JSON."""
+
+_FLAG = "_broken_"
+_PLACE = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A batch, parted: what the table takes, what quarantine takes, and how often a rule broke."""
+
+    kept: pa.RecordBatch
+    refused: pa.RecordBatch
+    dropped: int
+    broken: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RowChecks:
+    """The expectations that are decided row by row; each has a flag column of its number."""
+
+    expectations: tuple[Expectation, ...]
+    table: str
+    flow: str
+
+    @classmethod
+    def of(cls, expectations: Sequence[Expectation], table: str, flow: str) -> "RowChecks":
+        rows = (e for e in expectations if isinstance(e.rule, RowRule | UniqueKey))
+        return cls(tuple(rows), table, flow)
+
+    def split(self, batch: pa.RecordBatch, now: dt.datetime) -> Split:
+        """Part the rows of a batch that carries the flags; they are not in what comes out."""
+        broken: dict[str, int] = {}
+        is_refused, rules, reasons = _unreadable(batch)
+        if unreadable := pc.sum(is_refused).as_py():
+            broken[UNREADABLE] = unreadable
+        is_dropped = _none_of(batch)
+        readable = pc.invert(is_refused)
+        for number, expectation in enumerate(self.expectations):
+            flags = pc.and_(batch.column(f"{_FLAG}{number}"), readable)
+            count = pc.sum(flags).as_py() or 0
+            if not count:
+                continue
+            broken[expectation.name] = count
+            if expectation.on_violation is Violation.DROP:
+                is_dropped = pc.or_(is_dropped, flags)
+            elif expectation.on_violation is Violation.QUARANTINE:
+                first = pc.and_(flags, pc.invert(is_refused))
+                rules = pc.if_else(first, expectation.name, rules)
+                reasons = pc.if_else(first, _text(expectation), reasons)
+                is_refused = pc.or_(is_refused, flags)
+        is_dropped = pc.and_(is_dropped, pc.invert(is_refused))
+        columns = [name for name in batch.schema.names if not _is_helper(name)]
+        kept = batch.filter(pc.invert(pc.or_(is_refused, is_dropped))).select(columns)
+        refused = _refused_rows(self, batch, columns, is_refused, rules, reasons, now)
+        return Split(kept, refused, pc.sum(is_dropped).as_py() or 0, broken)
+
+    def check_counts(self, broken: dict[str, int]) -> None:
+        """Refuse a batch with rows that must not be: the whole batch, nothing was kept of it."""
+        for expectation in self.expectations:
+            count = broken.get(expectation.name, 0)
+            if count and expectation.on_violation is Violation.FAIL:
+                raise ExpectationFailed(
+                    f"{count} rows for {self.table} break the expectation"
+                    f" {expectation.name!r} ({_text(expectation)}); nothing of this batch was"
+                    " written. Mend the flow or its input, or change what becomes of such rows,"
+                    " and run again"
+                )
+
+
+def with_flags(
+    rows: "DataFrame", checks: RowChecks, table_rows: "DataFrame | None" = None
+) -> "DataFrame":
+    """Add one column per check that is true where a row breaks it.
+
+    A condition that comes out as null is broken: what cannot be told is not as expected.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    for number, expectation in enumerate(checks.expectations):
+        name = f"{_FLAG}{number}"
+        if isinstance(expectation.rule, RowRule):
+            holds = F.coalesce(F.expr(f"({expectation.rule.condition})"), F.lit(False))
+            rows = rows.withColumn(name, ~holds)
+        elif isinstance(expectation.rule, UniqueKey):
+            rows = _with_repeats(rows, expectation.rule.columns, name, table_rows)
+    return rows
+
+
+def check_table_rules(
+    rows: "DataFrame", expectations: Sequence[Expectation], table: str, now: dt.datetime
+) -> list[str]:
+    """Evaluate what is expected of a batch as a whole; the answer is what to warn of."""
+    rules = [e for e in expectations if isinstance(e.rule, TableRule | Freshness | RowCount)]
+    if not rules:
+        return []
+    from pyspark.sql import functions as F  # noqa: N812
+
+    asked = [_aggregate(expectation).alias(f"r{i}") for i, expectation in enumerate(rules)]
+    found = rows.agg(F.count(F.lit(1)).alias("n"), *asked).first()
+    assert found is not None, "an aggregate without groups has one row"
+    warnings = []
+    for number, expectation in enumerate(rules):
+        problem = _table_problem(expectation, found[f"r{number}"], found["n"], now)
+        if problem is None:
+            continue
+        text = f"{table} breaks the expectation {expectation.name!r}: {problem}"
+        if expectation.on_violation is Violation.FAIL:
+            raise ExpectationFailed(f"{text}; nothing of this batch was written")
+        warnings.append(text)
+    return warnings
+
+
+def check_declared(expectations: Sequence[Expectation], table: str) -> None:
+    """Refuse actions that a rule cannot have: a whole batch is not a row to drop or to set aside."""
+    for expectation in expectations:
+        is_of_batch = isinstance(expectation.rule, TableRule | Freshness | RowCount)
+        if is_of_batch and expectation.on_violation in (Violation.DROP, Violation.QUARANTINE):
+            raise PipelineError(
+                f"the expectation {expectation.name!r} of {table} is about whole batches, so"
+                f" {expectation.on_violation.value} has no rows to act on; use warn or fail"
+            )
+
+
+def _aggregate(expectation: Expectation) -> Any:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    match expectation.rule:
+        case TableRule(condition):
+            return F.expr(condition)
+        case Freshness(column):
+            return F.max(F.expr(column))
+        case _:
+            return F.lit(None)
+
+
+def _table_problem(
+    expectation: Expectation, value: Any, count: int, now: dt.datetime
+) -> str | None:
+    match expectation.rule:
+        case TableRule(condition):
+            return None if value or not count else f"{condition} is {value}"
+        case Freshness(column, age_s_max) if count:
+            if value is None:
+                return f"{column} has no value"
+            newest = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
+            age_s = (now - newest).total_seconds()
+            return f"the newest {column} is {age_s:.0f} s old" if age_s > age_s_max else None
+        case RowCount(least, most):
+            is_fine = least <= count and (most is None or count <= most)
+            return None if is_fine else f"the batch has {count} rows"
+        case _:
+            return None
+
+
+def _with_repeats(
+    rows: "DataFrame", keys: Sequence[str], flag: str, table_rows: "DataFrame | None"
+) -> "DataFrame":
+    """Mark every row whose key an earlier row of the batch has, or the table."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    order = [name for name in ("topic", "partition", "offset") if name in rows.columns]
+    # What cannot be read has no key, so it must not stand in the way of what can.
+    readable = F.col(ERROR).isNull() if ERROR in rows.columns else F.lit(True)
+    window = Window.partitionBy(readable, *keys).orderBy(*(order or [F.lit(1)]))
+    rows = rows.withColumn(flag, F.row_number().over(window) > 1)
+    if table_rows is None:
+        return rows
+    known = f"{flag}_known"
+    keys_there = table_rows.select(*keys).distinct().withColumn(known, F.lit(True))
+    renamed = keys_there.select(*(F.col(k).alias(f"{known}_{k}") for k in keys), known)
+    same = [F.col(k).eqNullSafe(F.col(f"{known}_{k}")) for k in keys]
+    joined = rows.join(renamed, same, "left")
+    broken = F.col(flag) | F.coalesce(F.col(known), F.lit(False))
+    return joined.withColumn(flag, broken).drop(known, *(f"{known}_{k}" for k in keys))
+
+
+def _unreadable(batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Which rows could not be read, the rule that they break, and why."""
+    if ERROR not in batch.schema.names:
+        texts = pa.nulls(batch.num_rows, pa.string())
+        return _none_of(batch), texts, texts
+    errors = batch.column(ERROR)
+    is_bad = pc.is_valid(errors)
+    return is_bad, pc.if_else(is_bad, UNREADABLE, pa.scalar(None, pa.string())), errors
+
+
+def _refused_rows(
+    checks: RowChecks,
+    batch: pa.RecordBatch,
+    columns: list[str],
+    is_refused: pa.Array,
+    rules: pa.Array,
+    reasons: pa.Array,
+    now: dt.datetime,
+) -> pa.RecordBatch:
+    count = pc.sum(is_refused).as_py() or 0
+    if not count:
+        return pa.RecordBatch.from_pylist([], QUARANTINE_SCHEMA)
+    refused = batch.filter(is_refused)
+    rows = refused.select(columns).to_pylist()
+    content: dict[str, Any] = {
+        "quarantined_at": pa.array([now] * count, pa.timestamp("us", "UTC")),
+        "table": pa.array([checks.table] * count),
+        "flow": pa.array([checks.flow] * count),
+        "rule": rules.filter(is_refused),
+        "reason": reasons.filter(is_refused),
+        "payload": _column(refused, PAYLOAD, pa.binary()),
+        "row": pa.array([json.dumps(row, default=_plain) for row in rows], pa.string()),
+    }
+    content |= {name: _column(refused, name, kind) for name, kind in _PLACE.items()}
+    return pa.RecordBatch.from_arrays(
+        [content[field.name].cast(field.type) for field in QUARANTINE_SCHEMA],
+        schema=QUARANTINE_SCHEMA,
+    )
+
+
+def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    """A column of where the row came from, if the flow has one of that name and sort."""
+    if name in batch.schema.names:
+        found = batch.column(name)
+        if pa.types.is_integer(found.type) == pa.types.is_integer(kind):
+            return found.cast(kind)
+    return pa.nulls(batch.num_rows, kind)
+
+
+def _plain(value: object) -> object:
+    """What JSON has no word for: times as ISO texts, bytes as base64, the rest as text."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    return str(value)
+
+
+def _none_of(batch: pa.RecordBatch) -> pa.Array:
+    return pa.repeat(pa.scalar(False), batch.num_rows)
+
+
+def _is_helper(name: str) -> bool:
+    return name in (ERROR, PAYLOAD) or name.startswith(_FLAG)
+
+
+def _text(expectation: Expectation) -> str:
+    if isinstance(expectation.rule, UniqueKey):
+        return f"unique {', '.join(expectation.rule.columns)}"
+    assert isinstance(expectation.rule, RowRule)
+    return expectation.rule.condition

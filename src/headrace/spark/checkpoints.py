@@ -1,0 +1,88 @@
+"""What a streaming query's checkpoint says: which batches are planned, and over which offsets.
+
+Spark writes `offsets/N` before it runs batch N and `commits/N` after it. An entry of `offsets` has a
+version line, a line of metadata and one line per source with where the batch *ends*; it begins where
+the batch before ended, or where the source was told to start.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from headrace.errors import HeadraceError
+
+Ends = Mapping[str, Any]
+"""Where a source stands: `{"topic": {"0": 12}}`, or `{"table": "raw.orders", "version": 12}`."""
+
+_HEAD_LINES = 2
+_NO_OFFSET = "-"
+
+
+class CheckpointDamaged(HeadraceError):
+    """A file of a checkpoint is not what Spark writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """What one batch read: offsets of topics, versions of tables, each from and to."""
+
+    offsets: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
+    inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def newest_commit(checkpoint: Path) -> int:
+    """The last batch that Spark knows to be done; -1 if there is none."""
+    return max(_numbered(checkpoint / "commits"), default=-1)
+
+
+def newest_plan(checkpoint: Path) -> int:
+    """The last batch that was planned; -1 if there is none."""
+    return max(_numbered(checkpoint / "offsets"), default=-1)
+
+
+def ends(checkpoint: Path, batch: int) -> list[Ends]:
+    """Where each source of the query stands at the end of a batch, in the query's order."""
+    path = checkpoint / "offsets" / str(batch)
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()[_HEAD_LINES:]
+        return [{} if line == _NO_OFFSET else json.loads(line) for line in lines if line]
+    except FileNotFoundError:
+        return []
+    except ValueError as error:
+        raise CheckpointDamaged(f"{path} cannot be read: {error}") from error
+
+
+def ranges(checkpoint: Path, batch: int, starts: Ends | None = None) -> Ranges:
+    """What a batch reads; `starts` is where its topics began, for the query's first batch."""
+    before = _positions(ends(checkpoint, batch - 1)) if batch else _positions([starts or {}])
+    after = _positions(ends(checkpoint, batch))
+    found = Ranges()
+    for (kind, name, partition), to in after.items():
+        origin = before.get((kind, name, partition), 0)
+        if kind == "table":
+            found.inputs[name] = (origin, to)
+        else:
+            found.offsets.setdefault(name, {})[partition] = (origin, to)
+    return found
+
+
+def _positions(sources: list[Ends]) -> dict[tuple[str, str, str], int]:
+    """Every place that is read, with the position in it; two readers of a place count once."""
+    found: dict[tuple[str, str, str], int] = {}
+    for source in sources:
+        if isinstance(source.get("table"), str):
+            found["table", source["table"], ""] = int(source["version"])
+            continue
+        for topic, partitions in source.items():
+            if isinstance(partitions, dict):
+                for partition, offset in partitions.items():
+                    found["topic", topic, str(partition)] = int(offset)
+    return found
+
+
+def _numbered(directory: Path) -> list[int]:
+    if not directory.is_dir():
+        return []
+    return [int(path.name) for path in directory.iterdir() if path.name.isdigit()]
