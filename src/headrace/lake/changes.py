@@ -1,0 +1,166 @@
+"""Change events applied to a table: deletes, late and repeated ones too, each exactly once.
+
+Two tables take part: the target, which users read, and beside it a history that remembers what
+the target does not show (`trusted.customers` and `trusted.customers__changes`).
+
+A batch is two commits, both with the batch's token: the history first, the target last. So a
+target that has the token means that all is done. After a crash between the two the batch comes
+again, finds its own events in the history, and decides as before: an event never beats itself
+(see `change_events`), so what it wrote to the history does not stop it from the target. Readers of
+the target see a batch whole or not at all.
+
+Only the batch's keys are read and rewritten; of type 2 only versions that did not end before the
+batch's smallest sequence, so events in order never read what is closed.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.lake import changes_scd1, changes_scd2
+from headrace.lake.change_events import (
+    END_AT,
+    IS_DELETE,
+    SEQUENCE,
+    START_AT,
+    ChangeEvents,
+    Decided,
+    InvalidChange,
+    change_events,
+)
+from headrace.lake.commits import Token
+from headrace.lake.lineage import Lineage
+
+_DISTINCT_KEYS_MAX = 10_000
+"""With more keys than these in a batch, rows are looked for between the least and the greatest."""
+
+
+class KeyedTable(Protocol):
+    """What is needed of a table: to read by a filter, and to merge rows by key in one commit."""
+
+    @property
+    def schema(self) -> Any: ...
+
+    def has(self, token: Token) -> bool: ...
+
+    def rows(self, *, where: Any) -> Any:
+        """The rows that pass an Arrow expression."""
+
+    def upsert(
+        self,
+        rows: Any,
+        keys: Sequence[str],
+        token: Token,
+        lineage: Lineage,
+        *,
+        delete: str | None = None,
+    ) -> object:
+        """Replace, insert and delete by key; commits the token also where nothing changes."""
+
+
+def history_name(name: str) -> str:
+    """The table that remembers what its target does not show."""
+    return f"{name}__changes"
+
+
+def target_schema(
+    events: pa.Schema,
+    *,
+    sequence_by: str,
+    deletes: str | None,
+    scd_type: int,
+    except_columns: Collection[str] = (),
+) -> pa.Schema:
+    """The columns that a table kept by such events has."""
+    fields = [field for field in events if field.name not in (deletes, *except_columns)]
+    if scd_type == 2:
+        of_type = events.field(sequence_by).type
+        fields += [pa.field(START_AT, of_type), pa.field(END_AT, of_type)]
+    return pa.schema(fields)
+
+
+def history_schema(events: pa.Schema, *, keys: Sequence[str], sequence_by: str) -> pa.Schema:
+    """The columns of a history, of either type."""
+    return pa.schema(
+        [
+            *(events.field(key) for key in keys),
+            pa.field(SEQUENCE, events.field(sequence_by).type),
+            pa.field(IS_DELETE, pa.bool_()),
+        ]
+    )
+
+
+def apply_changes(
+    table: KeyedTable,
+    history: KeyedTable,
+    events: pa.Table,
+    *,
+    keys: Sequence[str],
+    sequence_by: str,
+    deletes: str | None,
+    scd_type: int,
+    token: Token,
+    lineage: Lineage,
+) -> Decided | None:
+    """Apply the change events of one batch; None if the token says that it was done before.
+
+    `deletes` names a boolean column: true means that the key is gone from this sequence on. The
+    schemas of both tables are the caller's to create and to evolve before.
+    """
+    if table.has(token):
+        return None
+    batch = change_events(
+        events,
+        _stored(table.schema),
+        keys=keys,
+        sequence_by=sequence_by,
+        sequence_type=history.schema.field(SEQUENCE).type,
+        deletes=deletes,
+    )
+    decided = _decide(table, history, batch, scd_type)
+    if not history.has(token):
+        history.upsert(decided.history, decided.history_keys, token, lineage)
+    table.upsert(decided.rows, decided.row_keys, token, lineage, delete=IS_DELETE)
+    return decided
+
+
+def _decide(table: KeyedTable, history: KeyedTable, batch: ChangeEvents, scd_type: int) -> Decided:
+    of_keys = _of_keys(batch)
+    if scd_type == 1:
+        return changes_scd1.decide(batch, history.rows(where=of_keys))
+    if scd_type == 2:
+        return changes_scd2.decide(
+            batch,
+            table.rows(where=of_keys & _from_least(batch, END_AT)),
+            history.rows(where=of_keys & _from_least(batch, SEQUENCE)),
+        )
+    raise InvalidChange(f"there are slowly changing dimensions of type 1 and 2, none of {scd_type}")
+
+
+def _of_keys(batch: ChangeEvents) -> Any:
+    """Passes every row of the batch's keys, and perhaps some more; decisions join exactly."""
+    passes = pc.scalar(True)
+    for key in batch.keys:
+        values = batch.rows[key].unique()
+        if len(values) <= _DISTINCT_KEYS_MAX or pa.types.is_nested(values.type):
+            passes &= pc.field(key).isin(values)
+        else:
+            bounds = pc.min_max(values)
+            passes &= (pc.field(key) >= bounds["min"]) & (pc.field(key) <= bounds["max"])
+    return passes
+
+
+def _from_least(batch: ChangeEvents, column: str) -> Any:
+    """Passes what is null or not below the batch's smallest sequence.
+
+    Arrow compares no structs, so with such a sequence everything passes.
+    """
+    if pa.types.is_nested(batch.sequence.type) or not len(batch):
+        return pc.scalar(True)
+    return pc.field(column).is_null() | (pc.field(column) >= pc.min(batch.sequence))
+
+
+def _stored(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([field for field in schema if field.name not in (START_AT, END_AT)])

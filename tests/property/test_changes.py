@@ -1,0 +1,86 @@
+"""Change events against one who sees them all at once: any order, any cut, any crash."""
+
+import itertools
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.change_tables import Change, ChangedTable, Crash
+
+changes = st.builds(
+    Change,
+    key=st.sampled_from("abc"),
+    sequence=st.integers(0, 9),
+    value=st.sampled_from(["x", "y", "z"]),
+    is_delete=st.sampled_from([False, False, None, True]),
+)
+batches = st.lists(
+    st.tuples(
+        st.lists(changes, max_size=8),
+        st.sampled_from(["works", "works", "dies at the history", "dies at the target"]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(batches=batches)
+def test_type_1_is_the_newest_row_of_each_key(
+    batches: list[tuple[list[Change], str, bool]],
+) -> None:
+    table = ChangedTable(scd_type=1)
+    for events, fate, is_repeated in batches:
+        feed(table, events, fate, is_repeated=is_repeated)
+    assert table.rows() == newest_rows([event for events, *_ in batches for event in events])
+
+
+@settings(max_examples=100, deadline=None)
+@given(batches=batches)
+def test_type_2_is_the_time_line_of_each_key(
+    batches: list[tuple[list[Change], str, bool]],
+) -> None:
+    table = ChangedTable(scd_type=2)
+    for events, fate, is_repeated in batches:
+        feed(table, events, fate, is_repeated=is_repeated)
+    assert table.rows() == versions([event for events, *_ in batches for event in events])
+
+
+def feed(table: ChangedTable, events: list[Change], fate: str, *, is_repeated: bool) -> None:
+    """Apply a batch; if it dies it comes again, and it may also come again when it was done."""
+    table.history.crashes = fate == "dies at the history"
+    table.target.crashes = fate == "dies at the target"
+    try:
+        table.apply(*events)
+    except Crash:
+        table.history.crashes = table.target.crashes = False
+        table.repeat(*events)
+    if is_repeated:
+        table.repeat(*events)
+
+
+def deciding(events: list[Change]) -> list[Change]:
+    """Of the events with one key and one sequence the one that counts, in order."""
+    ordered = sorted(
+        enumerate(events),
+        key=lambda e: (e[1].key, e[1].sequence, bool(e[1].is_delete), e[0]),
+    )
+    groups = itertools.groupby(ordered, key=lambda e: (e[1].key, e[1].sequence))
+    return [list(group)[-1][1] for _, group in groups]
+
+
+def newest_rows(events: list[Change]) -> set[tuple[Any, ...]]:
+    newest = {event.key: event for event in deciding(events)}
+    return {(event.key, event.value) for event in newest.values() if not event.is_delete}
+
+
+def versions(events: list[Change]) -> set[tuple[Any, ...]]:
+    found = set()
+    line = deciding(events)
+    for event, following in itertools.zip_longest(line, line[1:]):
+        ends = following.sequence if following and following.key == event.key else None
+        if not event.is_delete:
+            found.add((event.key, event.value, event.sequence, ends))
+    return found
