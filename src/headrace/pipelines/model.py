@@ -152,7 +152,8 @@ class Source:
     """An SQL expression that names a record's category, added as the column `_category`."""
     priority: int = 0
     """Flows of sources with a higher priority get a larger share of the executors."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Further options of the reader; a registry's login may be among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,7 @@ class PipelineSettings:
     version: str = "1"
     architecture: Architecture = Architecture.KAPPA
     bootstrap: str = "127.0.0.1:9092"
-    client: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further client properties, such as a login; never logged."""
     lake: str = "lake"
     master: str = "local[*]"
@@ -248,6 +249,7 @@ class PipelineSettings:
     libraries: tuple[str, ...] = ("**/*.sql", "**/*.py")
     group: str | None = None
     """The consumer group under which progress is visible; None makes `pipeline.flow`."""
+    zones: tuple[str, ...] = ZONES
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,5 +259,6 @@ class Pipeline:
     settings: PipelineSettings
     directory: str
     sources: Mapping[str, Source]
+    """By the name behind `sources.`, so `orders` for `sources.orders`."""
     datasets: Mapping[str, Dataset]
     flows: tuple[Flow, ...]

@@ -1,0 +1,51 @@
+"""What is wrong with a pipeline, told all at once and each with the file and the line.
+
+Someone who fixes a folder of files wants to see every mistake in one go, so the parts that read
+and check it collect problems, and only the last of them raises.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from headrace.errors import HeadraceError
+from headrace.pipelines.model import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake: what is wrong and what to do about it."""
+
+    text: str
+    place: Place | None = None
+
+    def __str__(self) -> str:
+        return self.text if self.place is None else f"{self.place}: {self.text}"
+
+
+class PipelineError(HeadraceError):
+    """A pipeline that cannot be run as it is; `problems` has all that was found."""
+
+    def __init__(self, *problems: Problem | str) -> None:
+        self.problems = tuple(
+            Problem(problem) if isinstance(problem, str) else problem for problem in problems
+        )
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+def raise_if_any(problems: Iterable[Problem]) -> None:
+    """Raise all problems as one error, each once, in the order of files and lines."""
+    found = sorted(dict.fromkeys(problems), key=_order)
+    if found:
+        raise PipelineError(*found)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """`; did you mean staging.orders?` when something like the name is there, else nothing."""
+    from difflib import get_close_matches  # Only ever needed on the way to an error.
+
+    near = get_close_matches(name, sorted(names), n=2, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def _order(problem: Problem) -> tuple[str, int]:
+    return (problem.place.file, problem.place.line) if problem.place else ("", 0)

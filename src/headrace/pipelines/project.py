@@ -1,0 +1,127 @@
+"""A pipeline's folder made into a `Pipeline`: pipeline.toml, then every SQL and Python file.
+
+All that is wrong is found in one go and raised as one error. Python files are run once, with
+the folder on the path, so that they can import their neighbours.
+"""
+
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+
+from headrace.pipelines.model import Pipeline, Place
+from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
+from headrace.pipelines.registry import Registry, collecting
+from headrace.pipelines.settings_file import SettingsFile
+from headrace.pipelines.sql_files import declare_file
+
+NOT_DECLARING = ("tests", "__pycache__")
+"""Folders whose files declare nothing."""
+SUFFIXES = (".sql", ".py")
+
+
+def load(directory: Path | str, environment: Mapping[str, str] | None = None) -> Pipeline:
+    """All that a folder declares; a PipelineError has everything that is wrong with it."""
+    folder = Path(directory).absolute()
+    file = SettingsFile(folder, environment)
+    settings = file.settings()
+    sources = file.sources()
+    registry = Registry(folder, settings.zones)
+    with collecting(registry), importing_from(folder):
+        for path in library_files(folder, settings.libraries, skipped=Path(settings.lake)):
+            _declare(path, folder, registry)
+    declared = registry.joined()
+    problems = [*file.problems, *registry.problems]
+    if not declared.datasets and not problems:
+        problems.append(
+            Problem(f"no file of {folder.name} declares anything; add a .sql or .py file")
+        )
+    raise_if_any(problems)
+    return Pipeline(settings, str(folder), sources, declared.datasets, declared.flows)
+
+
+def library_files(folder: Path, patterns: tuple[str, ...], skipped: Path) -> list[Path]:
+    """The files that declare, in the order of their names.
+
+    Tests, hidden files and those that begin with an underscore do not; the latter may be
+    imported by others.
+    """
+    found = {
+        path
+        for pattern in patterns
+        for path in folder.glob(pattern)
+        if path.suffix in SUFFIXES and path.is_file() and not path.is_relative_to(skipped)
+    }
+    return sorted(path for path in found if _declares(path.relative_to(folder)))
+
+
+@contextmanager
+def importing_from(folder: Path) -> Iterator[None]:
+    """Let files import their neighbours, and forget these afterwards.
+
+    Two pipelines in one process may have neighbours of one name. And what is not in
+    `sys.modules` goes to Spark's workers by value: they do not have the folder.
+    """
+    before = set(sys.modules)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in set(sys.modules) - before:
+            file = getattr(sys.modules[name], "__file__", None)
+            if file and Path(file).is_relative_to(folder):
+                del sys.modules[name]
+
+
+def _declares(path: Path) -> bool:
+    is_hidden = any(part.startswith((".", "_")) for part in path.parts)
+    is_test = path.name.startswith("test_") or path.name == "conftest.py"
+    return not is_hidden and not is_test and not set(path.parts) & set(NOT_DECLARING)
+
+
+def _declare(path: Path, folder: Path, registry: Registry) -> None:
+    file = str(path.relative_to(folder))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        registry.complain("the file is not in UTF-8", Place(file, 1))
+        return
+    if path.suffix == ".sql":
+        declare_file(text, file, registry)
+    else:
+        _run(text, path, file, registry)
+
+
+def _run(text: str, path: Path, file: str, registry: Registry) -> None:
+    """Run a Python file; whatever it raises is a problem at the line where it left the folder."""
+    name = "headrace_pipeline." + ".".join(Path(file).with_suffix("").parts)
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    sys.modules[name] = module  # Dataclasses and the like look their module up.
+    try:
+        exec(compile(text, str(path), "exec"), module.__dict__)
+    except PipelineError as error:
+        place = _place_of(error, registry, file)
+        registry.problems += [
+            one if one.place else Problem(one.text, place) for one in error.problems
+        ]
+    except SyntaxError as error:
+        registry.complain(f"SyntaxError: {error.msg}", _place_of_syntax(error, registry, file))
+    except (Exception, SystemExit) as error:
+        # A user's file may raise anything, and the other files are to be seen nevertheless.
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        registry.complain(text, _place_of(error, registry, file))
+
+
+def _place_of(error: BaseException, registry: Registry, file: str) -> Place:
+    """The innermost line of the folder's own files on the way to an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(registry.directory)]
+    return registry.place(own[-1].filename, own[-1].lineno or 1) if own else Place(file, 1)
+
+
+def _place_of_syntax(error: SyntaxError, registry: Registry, file: str) -> Place:
+    return registry.place(error.filename, error.lineno or 1) if error.filename else Place(file, 1)

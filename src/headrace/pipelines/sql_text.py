@@ -1,0 +1,329 @@
+"""SQL as text: its tokens, the datasets that a query reads, and other names put in their place.
+
+Spark parses and checks the SQL; all that is needed here is where a query names a relation. That is
+after FROM, JOIN and TABLE, in each list of a FROM clause, and inside STREAM(...). Everything else
+with a dot in it is a column, whose table may be called like a zone.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+)
+  | (?P<comment>--[^\n]*|/\*.*?\*/)
+  | (?P<text>[rR]?'(?:[^'\\]|\\.|'')*'|[rR]?"(?:[^"\\]|\\.|"")*")
+  | (?P<quoted>`(?:[^`]|``)*`)
+  | (?P<number>\d[\w.]*)
+  | (?P<word>[^\W\d]\w*)
+  | (?P<open>/\*|'|"|`)
+  | (?P<mark>\|>|::|->|=>|<=>|<=|>=|<>|!=|==|\|\||.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+_AFTER_RELATION = frozenset(
+    (
+        *("ANTI", "CLUSTER", "CROSS", "DISTRIBUTE", "EXCEPT", "FOR", "FULL", "GROUP", "HAVING"),
+        *("INNER", "INTERSECT", "JOIN", "LATERAL", "LEFT", "LIMIT", "MINUS", "NATURAL", "OFFSET"),
+        *("ON", "ORDER", "PIVOT", "QUALIFY", "RIGHT", "SELECT", "SEMI", "SORT", "TABLESAMPLE"),
+        *("TIMESTAMP", "UNION", "UNPIVOT", "USING", "VERSION", "WATERMARK", "WHERE", "WINDOW"),
+    )
+)
+"""Words that may follow a relation and are not its alias."""
+_BEFORE_RELATION = frozenset(("FROM", "LATERAL", "SELECT", "TABLE", "VALUES", "WITH"))
+"""Words that may stand where a relation is due, and are not its name."""
+_ENDS_FROM = frozenset(
+    (
+        *("CLUSTER", "DISTRIBUTE", "EXCEPT", "GROUP", "HAVING", "INTERSECT", "LIMIT", "MINUS"),
+        *("OFFSET", "ORDER", "QUALIFY", "SELECT", "SORT", "UNION", "WHERE", "WINDOW"),
+    )
+)
+_FILE_FORMATS = frozenset(("avro", "binaryfile", "csv", "delta", "json", "orc", "parquet", "text"))
+"""In Spark's SQL csv.`/some/path` is a file, not a table of a zone."""
+
+
+class SqlSyntaxError(ValueError):
+    """Text that is no SQL; `line` counts from 1."""
+
+    def __init__(self, text: str, line: int) -> None:
+        super().__init__(text)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, name, text, number or mark of SQL; blanks and comments are none."""
+
+    kind: str
+    text: str
+    start: int
+    line: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def upper(self) -> str:
+        """The word as keywords are compared; names in backticks are no keywords."""
+        return self.text.upper() if self.kind == "word" else ""
+
+    @property
+    def is_name(self) -> bool:
+        return self.kind in ("word", "quoted")
+
+    @property
+    def name(self) -> str:
+        """A name without its backticks."""
+        return self.text[1:-1].replace("``", "`") if self.kind == "quoted" else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A place in a query where a relation is named."""
+
+    name: str
+    is_stream: bool
+    start: int
+    end: int
+    alias_at: int
+    """Where an alias can be put."""
+    has_alias: bool
+    line: int
+
+
+def tokens(sql: str) -> list[Token]:
+    """All tokens; a text, name or comment that does not end is a SqlSyntaxError."""
+    found: list[Token] = []
+    line = 1
+    for match in _TOKEN.finditer(sql):
+        kind = match.lastgroup
+        assert kind is not None, "each alternative has a name"
+        if kind == "open":
+            raise SqlSyntaxError(f"this {match[0]} has no end", line)
+        if kind not in ("space", "comment"):
+            found.append(Token(kind, match[0], match.start(), line))
+        line += match[0].count("\n")
+    return found
+
+
+def statements(sql: str) -> Iterator[list[Token]]:
+    """The tokens of each statement, without the semicolons between them."""
+    statement: list[Token] = []
+    for token in tokens(sql):
+        if token.text == ";":
+            if statement:
+                yield statement
+            statement = []
+        else:
+            statement.append(token)
+    if statement:
+        yield statement
+
+
+def references(sql: str) -> list[Reference]:
+    """The datasets that a query reads, in the order of the text.
+
+    A name without a zone is a temporary view's, unless the query's own WITH clause has it.
+    """
+    listed = tokens(sql)
+    own = {token.name.lower() for token in _common_table_expressions(listed)}
+    return [one for one in _Finder(listed).found() if one.name not in own]
+
+
+def replaced(sql: str, found: Sequence[Reference], view_of: Callable[[Reference], str]) -> str:
+    """The query with other relations in the place of those found.
+
+    Each gets the table's name as its alias, so that `orders.id` means what it meant; where a
+    column is written with its zone as well, the zone is left out.
+    """
+    edits: list[tuple[int, int, str]] = []
+    for reference in found:
+        edits.append((reference.start, reference.end, quoted_name(view_of(reference))))
+        if not reference.has_alias:
+            alias = quoted_name(reference.name.rpartition(".")[2])
+            edits.append((reference.alias_at, reference.alias_at, f" AS {alias}"))
+    edits += _zones_of_columns(sql, found)
+    # Insertions come before the edits that begin at their place.
+    for start, end, text in sorted(edits, key=lambda edit: edit[:2], reverse=True):
+        sql = sql[:start] + text + sql[end:]
+    return sql
+
+
+def quoted_name(name: str) -> str:
+    """A name, with or without a zone, in backticks."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))
+
+
+def _common_table_expressions(listed: Sequence[Token]) -> Iterator[Token]:
+    """Names of a WITH clause: `name AS (` or `name (columns) AS (`."""
+    if not any(token.upper == "WITH" for token in listed):
+        return
+    for at, token in enumerate(listed[:-2]):
+        if token.is_name and listed[at + 1].upper == "AS" and listed[at + 2].text == "(":
+            yield token
+        elif token.text == ")" and listed[at + 1].upper == "AS" and listed[at + 2].text == "(":
+            start = _opening(listed, at)
+            if start and listed[start - 1].is_name:
+                yield listed[start - 1]
+
+
+def _opening(listed: Sequence[Token], closing: int) -> int | None:
+    depth = 0
+    for at in range(closing, -1, -1):
+        depth += {")": 1, "(": -1}.get(listed[at].text, 0)
+        if depth == 0:
+            return at
+    return None
+
+
+def _zones_of_columns(sql: str, found: Sequence[Reference]) -> list[tuple[int, int, str]]:
+    """Cuts that make `orders.id` of `staging.orders.id`."""
+    names = {one.name for one in found if not one.has_alias}
+    relations = {one.start for one in found}
+    listed = tokens(sql)
+    cuts = []
+    for at, token in enumerate(listed[:-4]):
+        parts = listed[at : at + 5]
+        is_chain = [part.text for part in parts[1::2]] == [".", "."] and all(
+            part.is_name for part in parts[::2]
+        )
+        is_first = at == 0 or listed[at - 1].text != "."
+        name = f"{token.name}.{parts[2].name}".lower()
+        if is_chain and is_first and name in names and token.start not in relations:
+            cuts.append((token.start, parts[2].start, ""))
+    return cuts
+
+
+@dataclass(slots=True)
+class _Level:
+    """What is known inside one pair of parentheses."""
+
+    has_query: bool = False
+    is_in_from: bool = False
+    wants_relation: bool = False
+    is_stream: bool = False
+
+
+class _Finder:
+    """Walks over the tokens of a query and keeps the clause of each pair of parentheses."""
+
+    def __init__(self, listed: Sequence[Token]) -> None:
+        self.listed = listed
+        self.levels = [_Level()]
+        self.at = 0
+
+    def found(self) -> list[Reference]:
+        result: list[Reference] = []
+        while self.at < len(self.listed):
+            level = self.levels[-1]
+            if level.wants_relation and self._is_relation():
+                result += self._relation(level)
+            else:
+                self._step(self.listed[self.at], level)
+                self.at += 1
+        return result
+
+    def _step(self, token: Token, level: _Level) -> None:
+        is_first = self.at == 0 or self.listed[self.at - 1].text == "("
+        word = token.upper
+        if token.text == "(":
+            inner = _Level(wants_relation=level.wants_relation, is_stream=level.is_stream)
+            inner.is_in_from = level.wants_relation
+            level.wants_relation = level.is_stream = False
+            self.levels.append(inner)
+        elif token.text == ")" and len(self.levels) > 1:
+            self.levels.pop()
+        elif token.text == "," and level.is_in_from:
+            level.wants_relation = True
+        elif word == "SELECT":
+            level.has_query, level.is_in_from, level.wants_relation = True, False, False
+        elif word == "FROM" and (level.has_query or is_first) and not self._is_comparison():
+            level.is_in_from = level.wants_relation = level.has_query = True
+        elif word == "JOIN" or (word == "TABLE" and (is_first or self._follows("UNION", "ALL"))):
+            level.wants_relation = True
+        elif word == "STREAM" and level.wants_relation:
+            level.is_stream = True
+        elif word == "VALUES" or word in _ENDS_FROM:
+            level.is_in_from = level.wants_relation = False
+
+    def _is_comparison(self) -> bool:
+        """Whether this FROM is the one of IS DISTINCT FROM."""
+        return self._follows("DISTINCT") and self.listed[self.at - 2].upper in ("IS", "NOT")
+
+    def _follows(self, *words: str) -> bool:
+        return self.at > 0 and self.listed[self.at - 1].upper in words
+
+    def _is_relation(self) -> bool:
+        """Whether a name comes here, and no STREAM, subquery or further word of the clause."""
+        first = self.listed[self.at]
+        if first.upper == "STREAM":
+            return not self._is_stream_word()
+        return first.is_name and first.upper not in _BEFORE_RELATION
+
+    def _relation(self, level: _Level) -> list[Reference]:
+        """The relation that is named here; functions and files are none that we know."""
+        start, end = self.at, self.at + 1
+        while end + 1 < len(self.listed) and self._is_dotted(end):
+            end += 2
+        parts = [token.name for token in self.listed[start:end:2]]
+        is_function = end < len(self.listed) and self.listed[end].text == "("
+        is_file = len(parts) > 1 and parts[0].lower() in _FILE_FORMATS
+        is_stream, level.wants_relation, level.is_stream = level.is_stream, False, False
+        self.at = end
+        if is_function or is_file:
+            return []
+        alias_at, has_alias = self._alias(start, end)
+        return [
+            Reference(
+                ".".join(parts).lower(),
+                is_stream,
+                self.listed[start].start,
+                self.listed[end - 1].end,
+                alias_at,
+                has_alias or self.listed[start - 1].upper == "TABLE",
+                self.listed[start].line,
+            )
+        ]
+
+    def _is_dotted(self, at: int) -> bool:
+        return self.listed[at].text == "." and self.listed[at + 1].is_name
+
+    def _is_stream_word(self) -> bool:
+        """STREAM is a word of its own before `(` or a name; else it is the name of a relation."""
+        if self.at + 1 >= len(self.listed):
+            return False
+        following = self.listed[self.at + 1]
+        return following.text == "(" or (
+            following.is_name and following.upper not in _AFTER_RELATION | {"AS"}
+        )
+
+    def _alias(self, start: int, end: int) -> tuple[int, bool]:
+        """Where the relation's alias goes, and whether one is there.
+
+        The order is `STREAM(name) WATERMARK column DELAY OF INTERVAL 1 MINUTE AS alias`.
+        """
+        is_in_stream = start > 1 and self.listed[start - 2].upper == "STREAM"
+        is_closed = end < len(self.listed) and self.listed[end].text == ")"
+        at = self._after_watermark(end + 1 if is_in_stream and is_closed else end)
+        following = self.listed[at] if at < len(self.listed) else None
+        has_alias = (
+            following is not None and following.is_name and following.upper not in _AFTER_RELATION
+        )
+        return self.listed[at - 1].end, has_alias
+
+    def _after_watermark(self, at: int) -> int:
+        """Behind `WATERMARK expression DELAY OF INTERVAL length`, if there is one."""
+        if at >= len(self.listed) or self.listed[at].upper != "WATERMARK":
+            return at
+        while at < len(self.listed) and self.listed[at].upper != "DELAY":
+            at += 1
+        at += 3  # DELAY OF INTERVAL
+        while at + 1 < len(self.listed) and self._is_length(at):
+            at += 2
+        return min(at, len(self.listed))
+
+    def _is_length(self, at: int) -> bool:
+        return self.listed[at].kind in ("number", "text") and self.listed[at + 1].kind == "word"
