@@ -53,6 +53,10 @@ class MemoryTable:
     crashes: bool = False
     read: list[int] = field(default_factory=list)
 
+    @property
+    def version(self) -> int:
+        return len(self.tokens)
+
     def has(self, token: Token) -> bool:
         return token in self.tokens
 

@@ -3,11 +3,11 @@
 Two tables take part: the target, which users read, and beside it a history that remembers what
 the target does not show (`trusted.customers` and `trusted.customers__changes`).
 
-A batch is two commits, both with the batch's token: the history first, the target last. So a
-target that has the token means that all is done. After a crash between the two the batch comes
-again, finds its own events in the history, and decides as before: an event never beats itself
-(see `change_events`), so what it wrote to the history does not stop it from the target. Readers of
-the target see a batch whole or not at all.
+A batch is two commits, both with the batch's token: the target first, the history last. So a
+history that has the token means that all is done. After a crash between the two the batch comes
+again, leaves the target alone, and decides what the history lacks as before: an event never beats
+itself (see `change_events`), so it does not matter that its row is there. Readers of the target
+see a batch whole or not at all.
 
 Only the batch's keys are read and rewritten; of type 2 only versions that did not end before the
 batch's smallest sequence, so events in order never read what is closed.
@@ -43,6 +43,9 @@ class KeyedTable(Protocol):
     @property
     def schema(self) -> Any: ...
 
+    @property
+    def version(self) -> int: ...
+
     def has(self, token: Token) -> bool: ...
 
     def rows(self, *, where: Any) -> Any:
@@ -69,8 +72,8 @@ def target_schema(
     events: pa.Schema,
     *,
     sequence_by: str,
-    deletes: str | None,
     scd_type: int,
+    deletes: str | None = None,
     except_columns: Collection[str] = (),
 ) -> pa.Schema:
     """The columns that a table kept by such events has."""
@@ -103,14 +106,14 @@ def apply_changes(
     scd_type: int,
     token: Token,
     lineage: Lineage,
-) -> Decided | None:
-    """Apply the change events of one batch; None if the token says that it was done before.
+) -> int:
+    """Apply the change events of one batch, if the token is new; the target's version after it.
 
     `deletes` names a boolean column: true means that the key is gone from this sequence on. The
     schemas of both tables are the caller's to create and to evolve before.
     """
-    if table.has(token):
-        return None
+    if history.has(token):
+        return table.version
     batch = change_events(
         events,
         _stored(table.schema),
@@ -120,10 +123,10 @@ def apply_changes(
         deletes=deletes,
     )
     decided = _decide(table, history, batch, scd_type)
-    if not history.has(token):
-        history.upsert(decided.history, decided.history_keys, token, lineage)
-    table.upsert(decided.rows, decided.row_keys, token, lineage, delete=IS_DELETE)
-    return decided
+    if not table.has(token):
+        table.upsert(decided.rows, decided.row_keys, token, lineage, delete=IS_DELETE)
+    history.upsert(decided.history, decided.history_keys, token, lineage)
+    return table.version
 
 
 def _decide(table: KeyedTable, history: KeyedTable, batch: ChangeEvents, scd_type: int) -> Decided:

@@ -22,8 +22,8 @@ from headrace.lake.change_events import (
 def decide(events: ChangeEvents, known: pa.Table) -> Decided:
     """Choose the newest event of each key, unless the history knows a newer one.
 
-    `known` holds the history of the batch's keys, and perhaps of others. An event that is as new
-    as what is known is applied: after a crash between the two commits it is the known one itself.
+    `known` holds the history of the batch's keys, and perhaps of others. Of an event that is as
+    new as what is known, it is the one that arrived later.
     """
     keys = key_names(events.keys)
     newest = query(
