@@ -48,8 +48,8 @@ class KeyedTable(Protocol):
 
     def has(self, token: Token) -> bool: ...
 
-    def rows(self, *, where: Any) -> Any:
-        """The rows that pass an Arrow expression."""
+    def dataset(self) -> Any:
+        """The newest version as a dataset of Arrow."""
 
     def upsert(
         self,
@@ -132,14 +132,18 @@ def apply_changes(
 def _decide(table: KeyedTable, history: KeyedTable, batch: ChangeEvents, scd_type: int) -> Decided:
     of_keys = _of_keys(batch)
     if scd_type == 1:
-        return changes_scd1.decide(batch, history.rows(where=of_keys))
+        return changes_scd1.decide(batch, _read(history, of_keys))
     if scd_type == 2:
         return changes_scd2.decide(
             batch,
-            table.rows(where=of_keys & _from_least(batch, END_AT)),
-            history.rows(where=of_keys & _from_least(batch, SEQUENCE)),
+            _read(table, of_keys & _from_least(batch, END_AT)),
+            _read(history, of_keys & _from_least(batch, SEQUENCE)),
         )
     raise InvalidChange(f"there are slowly changing dimensions of type 1 and 2, none of {scd_type}")
+
+
+def _read(table: KeyedTable, where: Any) -> pa.Table:
+    return table.dataset().to_table(filter=where)
 
 
 def _of_keys(batch: ChangeEvents) -> Any:

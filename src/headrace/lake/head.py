@@ -1,0 +1,119 @@
+"""What a table is now: version, schema and tokens, followed through its log commit by commit.
+
+A pipeline asks this before every micro-batch. The wheel reads the whole list of files to answer;
+following the commits costs one look for the next file, however large the table has become.
+"""
+
+from pathlib import Path
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from headrace.lake.commits import Commit, CommitLog, Token
+from headrace.lake.errors import LakeError, UnsupportedTable, VersionGone
+
+_FEATURES = {"appendOnly", "invariants", "timestampNtz"}
+"""What a table may ask of its writers; of these only the last one is ever switched on by us."""
+_BEHIND_MAX = 64
+"""With more new commits than that, the newest checkpoint is the quicker way."""
+
+
+class Head:
+    """The newest known state of a table; `follow` brings it up to date."""
+
+    version: int
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    table_id: str
+    _delta: DeltaTable
+
+    def __init__(self, place: Path) -> None:
+        self.log = CommitLog(place)
+        self._place = place
+        self._tokens: dict[str, int | None] = {}
+        self._open()
+
+    def follow(self) -> None:
+        """Take in what was committed since the last look.
+
+        The next commit may be missing because it was cleaned up, not because it was never made:
+        then there is a checkpoint that is newer than what is known here.
+        """
+        while self.log.has(self.version + 1):
+            self._apply(self.log.read(self.version + 1))
+        if self.log.last_checkpoint() > self.version:
+            self._open()
+
+    def has(self, token: Token) -> bool:
+        """Whether the batch was committed, as far as is known."""
+        if token.writer not in self._tokens:
+            self._tokens[token.writer] = self._delta.transaction_version(token.writer)
+        newest = self._tokens[token.writer]
+        return newest is not None and newest >= token.batch
+
+    def delta(self) -> DeltaTable:
+        """The wheel's view of exactly this version, with all files."""
+        if self.version - self._delta.version() > _BEHIND_MAX:
+            self._delta = _opened(self._place)
+        elif self._delta.version() < self.version:
+            self._delta.update_incremental()
+        if self._delta.version() != self.version:
+            self._delta = at_version(self._place, self.version)
+        return self._delta
+
+    def check_writable(self) -> None:
+        """Refuse a table that asks its writers for what we do not know."""
+        protocol = self._delta.protocol()
+        asked = set(protocol.writer_features or ())
+        if protocol.min_writer_version > 2 and not asked <= _FEATURES:
+            raise UnsupportedTable(
+                f"the table at {self._place} was given the features"
+                f" {', '.join(sorted(asked - _FEATURES))}, which are not written here; write to a"
+                " table without them"
+            )
+
+    def _open(self) -> None:
+        self._delta = _opened(self._place)
+        self.version = self._delta.version()
+        self.schema = arrow_schema(self._delta.schema())
+        metadata = self._delta.metadata()
+        self.partition_by = tuple(metadata.partition_columns)
+        self.table_id = str(metadata.id)
+        self._tokens.clear()
+        self.check_writable()
+
+    def _apply(self, commit: Commit) -> None:
+        for token in commit.tokens:
+            self._tokens[token.writer] = token.batch
+        self.version = commit.version
+        if commit.has_new_schema:
+            self._open()
+
+
+def arrow_schema(schema: DeltaSchema) -> pa.Schema:
+    """A Delta schema in Arrow's types, without metadata."""
+    return pa.schema(schema.to_arrow()).remove_metadata()
+
+
+def canonical(schema: pa.Schema) -> pa.Schema:
+    """The schema as it comes back out of Delta's log, names inside lists and maps included."""
+    return arrow_schema(DeltaSchema.from_arrow(schema))
+
+
+def at_version(place: Path, version: int) -> DeltaTable:
+    """The wheel's view of an old version."""
+    try:
+        return DeltaTable(str(place), version=version)
+    except (DeltaError, OSError) as error:
+        raise VersionGone(
+            f"version {version} of the table at {place} cannot be read: {error}"
+        ) from error
+
+
+def _opened(place: Path) -> DeltaTable:
+    try:
+        return DeltaTable(str(place))
+    except TableNotFoundError as error:
+        raise LakeError(f"there is no Delta table at {place}") from error

@@ -1,0 +1,131 @@
+"""Rows out of data files: any version's files, read with the schema that the table has now.
+
+A file may be older than a column or than its type; what it lacks is null, what it has is cast.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from headrace.lake.commits import AddedFile
+from headrace.lake.data_files import partition_array
+from headrace.lake.errors import LakeError, VersionGone
+from headrace.lake.schemas import conform
+
+_BATCH_ROWS = 64 * 1024
+
+
+def read_batches(
+    place: Path,
+    file: AddedFile,
+    schema: pa.Schema,
+    partition_by: Sequence[str],
+    columns: Sequence[str] | None = None,
+) -> Iterator[Any]:
+    """The rows of one file as record batches of the schema, or of some columns of it."""
+    wanted = pa.schema([schema.field(name) for name in columns]) if columns is not None else schema
+    stored = [name for name in wanted.names if name not in partition_by]
+    with _opened(place, file) as parquet:
+        there = [name for name in stored if name in parquet.schema_arrow.names]
+        for batch in parquet.iter_batches(batch_size=_BATCH_ROWS, columns=there):
+            yield _completed(batch, wanted, file)
+
+
+def dataset(
+    place: Path, files: Sequence[AddedFile], schema: pa.Schema, partition_by: Sequence[str]
+) -> Any:
+    """All files as one dataset, from which DuckDB and Arrow take what a query needs.
+
+    Only partitions are told to it: the log's own bounds are in milliseconds, and a reader who
+    takes them to the letter would pass over rows.
+    """
+    file_format = ds.ParquetFileFormat()
+    local = pafs.LocalFileSystem()
+    fragments = [
+        file_format.make_fragment(
+            str(place / file.path),
+            filesystem=local,
+            partition_expression=_partition_expression(file, schema, partition_by),
+        )
+        for file in files
+    ]
+    return ds.FileSystemDataset(fragments, schema, file_format, local)
+
+
+def select(
+    rows: Any,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+    limit: int | None = None,
+) -> Any:
+    """Columns and rows of a dataset, as an Arrow table; `where` is SQL, which DuckDB answers."""
+    names = rows.schema.names if columns is None else list(columns)
+    unknown = [name for name in names if name not in rows.schema.names]
+    if unknown:
+        raise LakeError(
+            f"there is no column {', '.join(unknown)}; there are {', '.join(rows.schema.names)}"
+        )
+    if where is None:
+        return rows.to_table(names) if limit is None else rows.head(limit, columns=names)
+    query = f"SELECT {', '.join(map(quoted, names))} FROM rows WHERE ({where}\n)"
+    if limit is not None:
+        query += f" LIMIT {limit}"
+    found = run_sql(query, {"rows": rows})
+    return conform(found, pa.schema([rows.schema.field(name) for name in names]))
+
+
+def run_sql(query: str, relations: Mapping[str, Any]) -> Any:
+    """An SQL query over Arrow data by DuckDB, which is given nothing else to read or to load."""
+    import duckdb
+
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for name, data in relations.items():
+            connection.register(name, data)
+        try:
+            connection.execute("SET enable_external_access = false")
+            return connection.sql(query).to_arrow_table()
+        except duckdb.Error as error:
+            raise LakeError(f"the query could not be answered: {error}") from error
+
+
+def quoted(name: str) -> str:
+    """A name as SQL takes it, whatever is in it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _opened(place: Path, file: AddedFile) -> Any:
+    try:
+        return pq.ParquetFile(place / file.path)
+    except FileNotFoundError as error:
+        raise VersionGone(
+            f"{place / file.path}, of version {file.version}, is not there any more: vacuum takes"
+            " away the files of old versions. A reader this far behind starts anew, with a new"
+            " checkpoint"
+        ) from error
+
+
+def _completed(batch: Any, wanted: pa.Schema, file: AddedFile) -> Any:
+    """The batch with the columns that the file lacks: those of its partition, and nulls."""
+    for name, text in file.partition_values.items():
+        if name in wanted.names:
+            values = partition_array(text, wanted.field(name).type, batch.num_rows)
+            batch = batch.append_column(name, values)
+    return conform(batch, wanted)
+
+
+def _partition_expression(
+    file: AddedFile, schema: pa.Schema, partition_by: Sequence[str]
+) -> Any | None:
+    expression = None
+    for name in partition_by:
+        value = partition_array(file.partition_values.get(name), schema.field(name).type, 1)[0]
+        one = ds.field(name) == value if value.is_valid else pc.is_null(ds.field(name))
+        expression = one if expression is None else expression & one
+    return expression

@@ -1,0 +1,281 @@
+"""Schemas of tables: Delta's types in Arrow's words, and which changes a table may go through.
+
+Delta has no unsigned, no nanoseconds and no large types. `normalised` chooses for each Arrow type
+the Delta type that holds all its values, so that nothing is cut off silently.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.lake.errors import IncompatibleSchema
+
+_UNSIGNED = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+_KEPT = {
+    pa.bool_(),
+    pa.int8(),
+    pa.int16(),
+    pa.int32(),
+    pa.int64(),
+    pa.float32(),
+    pa.float64(),
+    pa.string(),
+    pa.binary(),
+    pa.date32(),
+}
+_WIDER = {
+    (pa.int8(), pa.int16()),
+    (pa.int8(), pa.int32()),
+    (pa.int8(), pa.int64()),
+    (pa.int16(), pa.int32()),
+    (pa.int16(), pa.int64()),
+    (pa.int32(), pa.int64()),
+    (pa.float32(), pa.float64()),
+    (pa.int8(), pa.float64()),
+    (pa.int16(), pa.float64()),
+    (pa.int32(), pa.float64()),
+}
+"""What Delta's type widening allows, apart from decimals; a long does not fit into a double."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evolution:
+    """How a table's schema changes: what it becomes, which columns are new, which are widened."""
+
+    schema: pa.Schema
+    added: tuple[str, ...] = ()
+    widened: tuple[str, ...] = ()
+
+    @property
+    def is_change(self) -> bool:
+        return bool(self.added or self.widened)
+
+
+def normalised(schema: pa.Schema) -> pa.Schema:
+    """The schema in types that Delta has, without metadata."""
+    names = [name.lower() for name in schema.names]
+    for name in schema.names:
+        if names.count(name.lower()) > 1:
+            raise IncompatibleSchema(
+                f"column {name} is there twice; Delta takes names in small and capital letters"
+                " for the same, so rename one"
+            )
+    return pa.schema([_normalised_field(field, field.name) for field in schema])
+
+
+def evolution(old: pa.Schema, new: pa.Schema) -> Evolution:
+    """What the old schema becomes when rows of the new one arrive.
+
+    Columns that the new schema lacks stay, with nulls in new rows. Columns that it adds come last
+    and are nullable, for the old rows have nothing to put there.
+    """
+    added: list[str] = []
+    widened: list[str] = []
+    fields = _merged(list(old), list(normalised(new)), "", added, widened)
+    return Evolution(pa.schema(fields), tuple(added), tuple(widened))
+
+
+def conform(rows: Any, schema: pa.Schema) -> Any:
+    """A record batch or table with exactly these columns: cast, in order, nulls where missing."""
+    unknown = [name for name in rows.schema.names if name not in schema.names]
+    if unknown:
+        raise IncompatibleSchema(
+            f"the table has no column {', '.join(unknown)}; it has {', '.join(schema.names)}."
+            " Evolve the table first, or leave the column out"
+        )
+    if rows.schema.equals(schema):
+        return rows
+    columns = [_column(rows, field) for field in schema]
+    return type(rows).from_arrays(columns, schema=schema)
+
+
+def type_text(of: pa.DataType) -> str:
+    """A type as Delta and Spark write it in DDL."""
+    names = {
+        pa.int8(): "byte",
+        pa.int16(): "short",
+        pa.int32(): "int",
+        pa.int64(): "long",
+        pa.float32(): "float",
+        pa.float64(): "double",
+        pa.bool_(): "boolean",
+        pa.date32(): "date",
+    }
+    if of in names:
+        return names[of]
+    if pa.types.is_decimal(of):
+        return f"decimal({of.precision},{of.scale})"
+    if pa.types.is_timestamp(of):
+        return "timestamp" if of.tz else "timestamp_ntz"
+    if pa.types.is_struct(of):
+        return f"struct<{', '.join(f'{f.name}: {type_text(f.type)}' for f in of)}>"
+    if pa.types.is_map(of):
+        return f"map<{type_text(of.key_type)}, {type_text(of.item_type)}>"
+    if pa.types.is_list(of):
+        return f"array<{type_text(of.value_type)}>"
+    return str(of)
+
+
+def leaves(schema: pa.Schema) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+    """Every column that is no struct, structs opened, with its path."""
+    for field in schema:
+        yield from _leaves(field, ())
+
+
+def _leaves(field: pa.Field, above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    path = (*above, field.name)
+    if pa.types.is_struct(field.type):
+        for child in field.type:
+            yield from _leaves(child, path)
+    else:
+        yield path, field.type
+
+
+def _normalised_field(field: pa.Field, path: str) -> pa.Field:
+    return pa.field(field.name, _normalised_type(field.type, path), field.nullable)
+
+
+def _normalised_type(of: pa.DataType, path: str) -> pa.DataType:
+    if of in _KEPT:
+        return of
+    if of in _UNSIGNED:
+        return _UNSIGNED[of]
+    if pa.types.is_timestamp(of):
+        return pa.timestamp("us", tz="UTC" if of.tz else None)
+    if pa.types.is_decimal(of) and of.precision <= 38:
+        return pa.decimal128(of.precision, of.scale)
+    if pa.types.is_large_string(of) or of == pa.string_view():
+        return pa.string()
+    if pa.types.is_large_binary(of) or pa.types.is_fixed_size_binary(of) or of == pa.binary_view():
+        return pa.binary()
+    if pa.types.is_float16(of):
+        return pa.float32()
+    if pa.types.is_date64(of):
+        return pa.date32()
+    if pa.types.is_dictionary(of):
+        return _normalised_type(of.value_type, path)
+    if pa.types.is_struct(of):
+        return pa.struct([_normalised_field(child, f"{path}.{child.name}") for child in of])
+    if pa.types.is_map(of):
+        item = _normalised_field(of.item_field, f"{path}.value").with_name("value")
+        return pa.map_(_normalised_type(of.key_type, f"{path}.key"), item)
+    if pa.types.is_list(of) or pa.types.is_large_list(of) or pa.types.is_fixed_size_list(of):
+        element = _normalised_field(of.value_field, f"{path}.element")
+        return pa.list_(element.with_name("element"))
+    raise IncompatibleSchema(
+        f"column {path} has the type {of}, which Delta does not have; cast it to one that it has,"
+        " such as string, long, double or timestamp"
+    )
+
+
+def _merged(
+    old: list[pa.Field], new: list[pa.Field], above: str, added: list[str], widened: list[str]
+) -> list[pa.Field]:
+    arriving = {field.name: field for field in new}
+    standing = {field.name.lower(): field.name for field in old}
+    fields = []
+    for field in old:
+        path = f"{above}{field.name}"
+        other = arriving.get(field.name)
+        if other is None:
+            if not field.nullable:
+                raise IncompatibleSchema(
+                    f"column {path} is required and the new schema lacks it;"
+                    f" keep it, or build the table anew without it"
+                )
+            fields.append(field)
+        else:
+            fields.append(_merged_field(field, other, path, added, widened))
+    for field in new:
+        path = f"{above}{field.name}"
+        if field.name in {one.name for one in old}:
+            continue
+        if field.name.lower() in standing:
+            raise IncompatibleSchema(
+                f"column {path} differs from {above}{standing[field.name.lower()]} in small and"
+                " capital letters only; Delta takes them for the same, so use the old name"
+            )
+        added.append(path)
+        fields.append(field.with_nullable(True))
+    return fields
+
+
+def _merged_field(
+    old: pa.Field, new: pa.Field, path: str, added: list[str], widened: list[str]
+) -> pa.Field:
+    """A required column stays so: what arrives may be called nullable and have no nulls.
+
+    Nulls in it are refused when the rows are written.
+    """
+    if old.nullable and not new.nullable:
+        raise IncompatibleSchema(
+            f"column {path} may be null and cannot become required: rows that are there may have"
+            " nulls. Keep it nullable and expect it to be not null, or build the table anew"
+        )
+    return pa.field(old.name, _merged_type(old.type, new.type, path, added, widened), old.nullable)
+
+
+def _merged_type(
+    old: pa.DataType, new: pa.DataType, path: str, added: list[str], widened: list[str]
+) -> pa.DataType:
+    if old == new:
+        return old
+    if _is_wider(old, new):
+        widened.append(path)
+        return new
+    if pa.types.is_struct(old) and pa.types.is_struct(new):
+        return pa.struct(_merged(list(old), list(new), f"{path}.", added, widened))
+    if pa.types.is_list(old) and pa.types.is_list(new):
+        element = _merged_field(old.value_field, new.value_field, f"{path}.element", added, widened)
+        return pa.list_(element)
+    if pa.types.is_map(old) and pa.types.is_map(new) and old.key_type == new.key_type:
+        item = _merged_field(old.item_field, new.item_field, f"{path}.value", added, widened)
+        return pa.map_(old.key_type, item)
+    raise IncompatibleSchema(
+        f"column {path} is {type_text(old)} and cannot become {type_text(new)}, which does not"
+        f" hold all its values. Cast it to {type_text(old)}, give it another name, or"
+        " build the table anew"
+    )
+
+
+def _is_wider(narrow: pa.DataType, wide: pa.DataType) -> bool:
+    """Whether every value of the first type is a value of the second."""
+    if pa.types.is_decimal(wide):
+        digits = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
+        if narrow in digits:
+            return bool(wide.precision - wide.scale >= digits[narrow])
+        if pa.types.is_decimal(narrow):
+            return bool(
+                wide.scale >= narrow.scale
+                and wide.precision - wide.scale >= narrow.precision - narrow.scale
+            )
+    return (narrow, wide) in _WIDER
+
+
+def _column(rows: Any, field: pa.Field) -> Any:
+    if field.name not in rows.schema.names:
+        if not field.nullable:
+            raise IncompatibleSchema(f"column {field.name} is required and the rows lack it")
+        return pa.nulls(rows.num_rows, field.type)
+    column = rows.column(field.name)
+    if column.null_count and not field.nullable:
+        raise IncompatibleSchema(
+            f"column {field.name} is required and {column.null_count} of {rows.num_rows} rows"
+            " have nothing there"
+        )
+    if column.type == field.type:
+        return column
+    try:
+        return column.cast(field.type)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise IncompatibleSchema(
+            f"column {field.name} is {type_text(field.type)} and the rows have"
+            f" {type_text(column.type)}: {error}"
+        ) from error

@@ -1,0 +1,318 @@
+"""One Delta table: rows in by commits that carry a token and a lineage, rows out of any version."""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from headrace.lake import reading, upserts
+from headrace.lake.commits import (
+    OUR_METADATA,
+    AddedFile,
+    Commit,
+    Token,
+    additions,
+    information,
+    removals,
+    transaction,
+)
+from headrace.lake.data_files import DataFile, FileWriter, partition_text
+from headrace.lake.errors import CommitConflict, LakeError, TableRewritten, VersionGone, WriteFailed
+from headrace.lake.head import Head, at_version
+from headrace.lake.lineage import Lineage
+from headrace.lake.schemas import conform
+
+_ATTEMPTS = 20
+"""How often a commit is planned anew when another writer was quicker."""
+_CHECKPOINT_EVERY = 100
+
+Actions = Iterable[Mapping[str, Any]]
+
+
+class Table:
+    """A table of the lake, open for reading and writing; threads may share it.
+
+    A pipeline is the only writer of its tables, but people optimize and restore beside it: every
+    change is planned on the newest version and lands only directly after it.
+    """
+
+    def __init__(self, name: str, place: Path | str, generation: int = 1) -> None:
+        self.name = name
+        self.place = Path(place)
+        self.generation = generation
+        self._head = Head(self.place)
+        self._lock = threading.RLock()
+
+    @property
+    def version(self) -> int:
+        """The newest version."""
+        return self._newest().version
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._newest().schema
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        return self._newest().partition_by
+
+    def has(self, token: Token) -> bool:
+        """Whether this batch, or a later one of its writer, is in the table already."""
+        with self._lock:
+            return self._newest().has(token)
+
+    def writer(self) -> FileWriter:
+        """Writes files that `append` and `replace` take."""
+        head = self._newest()
+        return FileWriter(self.place, head.schema, head.partition_by)
+
+    def append(
+        self, files: Sequence[DataFile], token: Token | None = None, lineage: Lineage | None = None
+    ) -> int:
+        """Add rows; a batch that is there already is not added again.
+
+        Without files the token and the lineage are committed all the same: that a batch had
+        nothing for this table is worth knowing too.
+        """
+
+        def plan(_: Head) -> Actions:
+            return additions(files)
+
+        return self._commit("append", plan, token, lineage)
+
+    def replace(
+        self, files: Sequence[DataFile], token: Token | None = None, lineage: Lineage | None = None
+    ) -> int:
+        """Let the table hold these rows and no others, at one stroke."""
+
+        def plan(head: Head) -> Actions:
+            return [*additions(files), *removals(self._files(head.delta()))]
+
+        return self._commit("replace", plan, token, lineage)
+
+    def upsert(
+        self,
+        rows: pa.Table,
+        keys: Sequence[str],
+        token: Token | None = None,
+        lineage: Lineage | None = None,
+        *,
+        merge: Mapping[str, str] | None = None,
+        delete: str | None = None,
+    ) -> int:
+        """Put rows in the place of those with the same key, and add the others.
+
+        With `merge` the columns of a matched row become the sum, the least or the most of both.
+        Rows whose `delete` column is true take the matched row away, and are not added.
+        """
+        schema = self.schema
+        upserts.check(schema, keys, merge, delete)
+        arriving = schema if delete is None else schema.append(pa.field(delete, pa.bool_()))
+        source = upserts.one_row_per_key(conform(rows, arriving), keys, merge, delete)
+        if not source.num_rows:
+            return self.append([], token, lineage)
+
+        def run(table: DeltaTable, properties: CommitProperties) -> None:
+            merger = table.merge(
+                source,
+                upserts.condition(keys),
+                source_alias="s",
+                target_alias="t",
+                writer_properties=WriterProperties(compression="ZSTD"),
+                commit_properties=properties,
+            )
+            if delete is not None:
+                doomed = f"s.{reading.quoted(delete)}"
+                merger = merger.when_matched_delete(predicate=f"coalesce({doomed}, false)")
+            kept = None if delete is None else f"NOT coalesce({doomed}, false)"
+            values = {reading.quoted(n): f"s.{reading.quoted(n)}" for n in schema.names}
+            changes = upserts.updates(schema, keys, merge)
+            if changes:
+                merger = merger.when_matched_update(changes, predicate=kept)
+            merger.when_not_matched_insert(values, predicate=kept).execute()
+
+        return self._by_wheel("upsert", run, token, lineage)
+
+    def delete(self, predicate: str, token: Token | None = None) -> int:
+        """Take away the rows that make an SQL condition true."""
+
+        def run(table: DeltaTable, properties: CommitProperties) -> None:
+            table.delete(predicate, commit_properties=properties)
+
+        return self._by_wheel("delete", run, token, None)
+
+    def files(self, version: int | None = None) -> list[AddedFile]:
+        """The files that make up a version; their own `version` is not looked up and is -1."""
+        return self._files(self._delta(version))
+
+    def rows(
+        self,
+        version: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
+    ) -> pa.Table:
+        """Rows of a version, the newest unless another is given; `where` is SQL."""
+        return reading.select(self.dataset(version), columns, where, limit)
+
+    def dataset(self, version: int | None = None) -> Any:
+        """A version as a dataset of Arrow, which DuckDB, Polars and others query too."""
+        from headrace.lake.head import arrow_schema
+
+        delta = self._delta(version)
+        by = delta.metadata().partition_columns
+        return reading.dataset(self.place, self._files(delta), arrow_schema(delta.schema()), by)
+
+    def added(self, after_version: int, to_version: int) -> list[AddedFile]:
+        """The files with rows that came after a version, up to another and with it.
+
+        Rewritten files without new rows, as `optimize` makes them, are passed over.
+        """
+        found: list[AddedFile] = []
+        for version in range(after_version + 1, to_version + 1):
+            commit = self._head.log.read(version)
+            if commit.removes_rows:
+                raise TableRewritten(
+                    f"version {version} of {self.name} ({commit.operation}) changed or removed"
+                    " rows that were there before, so a stream cannot go on behind it; read the"
+                    " table whole, or start the stream anew with a new checkpoint"
+                )
+            found += commit.added_files()
+        return found
+
+    def commit(self, version: int) -> Commit:
+        """What the log says of a version."""
+        return self._head.log.read(version)
+
+    def lineage(self, version: int | None = None) -> Lineage | None:
+        """Where the rows of a version came from; of the newest that says so, unless one is given.
+
+        Versions that only rewrite files say nothing of their own.
+        """
+        if version is not None:
+            return self.commit(version).lineage
+        for one in range(self.version, -1, -1):
+            if not self._head.log.has(one):
+                return None
+            said = self.commit(one).lineage
+            if said is not None:
+                return said
+        return None
+
+    def _newest(self) -> Head:
+        with self._lock:
+            self._head.follow()
+            return self._head
+
+    def _delta(self, version: int | None) -> DeltaTable:
+        with self._lock:
+            head = self._newest()
+            if version is None or version == head.version:
+                return head.delta()
+            if not 0 <= version < head.version:
+                raise VersionGone(
+                    f"{self.name} has no version {version}; its newest is {head.version}"
+                )
+            return at_version(self.place, version)
+
+    def _files(self, delta: DeltaTable) -> list[AddedFile]:
+        found = pa.table(delta.get_add_actions(flatten=False))
+        partitions = found["partition"].to_pylist() if "partition" in found.column_names else None
+        return [
+            AddedFile(
+                version=-1,
+                path=unquote(path),
+                partition_values={
+                    name: partition_text(value)
+                    for name, value in (partitions[index] if partitions else {}).items()
+                },
+                rows=-1 if rows is None else rows,
+                size_bytes=size,
+            )
+            for index, (path, rows, size) in enumerate(
+                zip(
+                    found["path"].to_pylist(),
+                    found["num_records"].to_pylist(),
+                    found["size_bytes"].to_pylist(),
+                    strict=True,
+                )
+            )
+        ]
+
+    def _commit(
+        self,
+        operation: str,
+        plan: Callable[[Head], Actions],
+        token: Token | None,
+        lineage: Lineage | None,
+    ) -> int:
+        """Plan on the newest version and land behind it, or look again."""
+        with self._lock:
+            for _ in range(_ATTEMPTS):
+                head = self._newest()
+                if token is not None and head.has(token):
+                    return head.version
+                said = information("WRITE", _metadata(operation, lineage), {"mode": operation})
+                actions = [said, *transaction(token), *plan(head)]
+                version = head.version + 1
+                if head.log.write(version, actions):
+                    self._checkpoint(version)
+                    return version
+        raise self._conflict(operation)
+
+    def _by_wheel(
+        self,
+        operation: str,
+        run: Callable[[DeltaTable, CommitProperties], None],
+        token: Token | None,
+        lineage: Lineage | None,
+    ) -> int:
+        """Let the wheel plan and commit; what it refuses because others were quicker is repeated.
+
+        A merge that finds that others added rows meanwhile is computed again, with them.
+        """
+        properties = CommitProperties(
+            custom_metadata={OUR_METADATA: _metadata(operation, lineage)},
+            max_commit_retries=0,
+            app_transactions=[Transaction(token.writer, token.batch)] if token else None,
+        )
+        with self._lock:
+            for _ in range(_ATTEMPTS):
+                head = self._newest()
+                if token is not None and head.has(token):
+                    return head.version
+                try:
+                    run(head.delta(), properties)
+                except CommitFailedError:
+                    continue
+                except OSError as error:
+                    raise WriteFailed(f"{self.name} could not be written: {error}") from error
+                except DeltaError as error:
+                    raise LakeError(f"{operation} of {self.name} failed: {error}") from error
+                return self._newest().version
+        raise self._conflict(operation)
+
+    def _checkpoint(self, version: int) -> None:
+        """Gather the log now and then, so that opening a table stays quick."""
+        if (version + 1) % _CHECKPOINT_EVERY == 0:
+            delta = self._newest().delta()
+            delta.create_checkpoint()
+            delta.cleanup_metadata()
+
+    def _conflict(self, operation: str) -> CommitConflict:
+        return CommitConflict(
+            f"{operation} of {self.name} met other commits {_ATTEMPTS} times; a table has one"
+            " writer, so see which other pipeline or program writes to it"
+        )
+
+
+def _metadata(operation: str, lineage: Lineage | None) -> dict[str, Any]:
+    said: dict[str, Any] = {"operation": operation}
+    if lineage is not None:
+        said["lineage"] = lineage.document()
+    return said
