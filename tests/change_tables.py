@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -60,9 +60,13 @@ class MemoryTable:
     def has(self, token: Token) -> bool:
         return token in self.tokens
 
-    def rows(self, *, where: Any) -> pa.Table:
+    def dataset(self) -> Self:
+        return self
+
+    def to_table(self, filter: ds.Expression) -> pa.Table:
+        """What a dataset of Arrow answers; how many rows that were is noted."""
         table = pa.Table.from_pylist(self.content, schema=self.schema)
-        found = ds.dataset(table).to_table(filter=where)
+        found = ds.dataset(table).to_table(filter=filter)
         self.read.append(found.num_rows)
         return found
 
