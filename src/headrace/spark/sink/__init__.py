@@ -1,0 +1,1 @@
+"""Rows of Spark as records of Kafka: `df.write.format("headrace")`, batch and streaming."""

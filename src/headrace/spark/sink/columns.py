@@ -1,0 +1,186 @@
+"""From the DataFrame's columns to the parts of records, a whole Arrow batch at a time."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from headrace.spark.sink.errors import WrongColumns
+from headrace.spark.sink.options import SinkOptions
+from headrace.spark.sink.values import json_values
+
+IGNORED = frozenset({"offset", "timestampType"})
+"""What the source adds and no record can be told: so a topic can be copied as it is read."""
+
+ANY_PARTITION = -1
+NOW = 0
+
+Payload = bytes | str | None
+Headers = list[tuple[str, bytes | None]]
+
+
+def _is_payload(kind: DataType) -> bool:
+    return isinstance(kind, StringType | BinaryType)
+
+
+def _is_headers(kind: DataType) -> bool:
+    if not isinstance(kind, ArrayType) or not isinstance(kind.elementType, StructType):
+        return False
+    fields = {field.name: field.dataType for field in kind.elementType.fields}
+    return (
+        fields.keys() == {"key", "value"}
+        and isinstance(fields["key"], StringType)
+        and isinstance(fields["value"], BinaryType)
+    )
+
+
+_PARTS: dict[str, tuple[Callable[[DataType], bool], str]] = {
+    "key": (_is_payload, "STRING or BINARY"),
+    "value": (_is_payload, "STRING or BINARY"),
+    "topic": (lambda kind: isinstance(kind, StringType), "STRING"),
+    "partition": (lambda kind: isinstance(kind, IntegerType), "INT"),
+    "headers": (_is_headers, "ARRAY<STRUCT<key: STRING, value: BINARY>>"),
+    "timestamp": (lambda kind: isinstance(kind, TimestampType), "TIMESTAMP"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Records of one Arrow batch, part by part; a part that no row has is None."""
+
+    values: list[Payload]
+    keys: list[Payload] | None
+    topics: list[str] | None
+    partitions: list[int] | None
+    headers: list[Headers] | None
+    timestamps_ms: list[int] | None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether records are nothing but keys and values for one topic."""
+        return not (self.topics or self.partitions or self.headers or self.timestamps_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns make which part of a record."""
+
+    parts: frozenset[str]
+    json_columns: tuple[str, ...]
+    """Those of which the value is made; none if there is a column `value`."""
+
+    def rows(self, batch: Any) -> Rows:
+        """The parts of all records of a RecordBatch."""
+        return Rows(
+            values=self._values(batch),
+            keys=_payloads(batch.column("key")) if "key" in self.parts else None,
+            topics=_topics(batch.column("topic")) if "topic" in self.parts else None,
+            partitions=(
+                batch.column("partition").fill_null(ANY_PARTITION).to_pylist()
+                if "partition" in self.parts
+                else None
+            ),
+            headers=_headers(batch.column("headers")) if "headers" in self.parts else None,
+            timestamps_ms=(
+                _milliseconds(batch.column("timestamp")) if "timestamp" in self.parts else None
+            ),
+        )
+
+    def _values(self, batch: Any) -> list[Payload]:
+        if self.json_columns:
+            return json_values(batch.select(list(self.json_columns)))
+        return _payloads(batch.column("value"))
+
+
+def columns_of(schema: StructType, options: SinkOptions) -> Columns:
+    """Decide what each column is for, or say what is wrong with them."""
+    kinds = {field.name: field.dataType for field in schema.fields}
+    if options.is_json:
+        parts = {name for name in _PARTS if name != "value" and name in kinds}
+        json_columns = _json_columns(list(kinds), parts, options.value_columns)
+        parts = {name for name in parts if _PARTS[name][0](kinds[name]) or name == "key"}
+    else:
+        parts = {name for name in _PARTS if name in kinds}
+        json_columns = ()
+        _check_all_are_used(kinds, parts)
+    if options.topic is not None:
+        parts.discard("topic")
+    elif "topic" not in parts:
+        raise WrongColumns("where do the records go? Set the option topic, or add a column `topic`")
+    for name in sorted(parts):
+        fits, wanted = _PARTS[name]
+        if not fits(kinds[name]):
+            raise WrongColumns(
+                f"column `{name}` is {kinds[name].simpleString()} and must be {wanted}"
+                + ("; cast it, or set value.format=json" if name == "value" else "; cast it")
+            )
+    return Columns(frozenset(parts), json_columns)
+
+
+def _json_columns(names: Sequence[str], parts: set[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    for name in wanted:
+        if name not in names:
+            raise WrongColumns(
+                f"value.columns names `{name}`, and the columns are {', '.join(names)}"
+            )
+    chosen = tuple(wanted) or tuple(name for name in names if name not in parts)
+    if not chosen:
+        raise WrongColumns("value.format=json finds no column that the value could be made of")
+    return chosen
+
+
+def _check_all_are_used(kinds: dict[str, DataType], parts: set[str]) -> None:
+    if "value" not in parts:
+        raise WrongColumns(
+            f"there is no column `value` among {', '.join(kinds) or 'no columns'}: make one, as by"
+            " to_json(struct(*)), or set value.format=json"
+        )
+    unused = [name for name in kinds if name not in parts and name not in IGNORED]
+    if unused:
+        raise WrongColumns(
+            f"{', '.join(f'`{name}`' for name in unused)} would not be written: a record has key,"
+            " value, topic, partition, headers and timestamp. Drop the rest, or set"
+            " value.format=json"
+        )
+
+
+def _payloads(column: Any) -> list[Payload]:
+    """Bytes of text and bytes alike: text is UTF-8 in Arrow already, so it is not decoded."""
+    import pyarrow as pa
+
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        column = column.cast(pa.large_binary())
+    payloads: list[Payload] = column.to_pylist()
+    return payloads
+
+
+def _topics(column: Any) -> list[str]:
+    if column.null_count:
+        raise WrongColumns(
+            "a row's topic is null: fill the column `topic`, or set the option topic"
+        )
+    topics: list[str] = column.to_pylist()
+    return topics
+
+
+def _headers(column: Any) -> list[Headers]:
+    return [
+        [(header["key"], header["value"]) for header in headers or ()]
+        for headers in column.to_pylist()
+    ]
+
+
+def _milliseconds(column: Any) -> list[int]:
+    import pyarrow as pa
+
+    micros = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
+    return [NOW if one is None else one // 1000 for one in micros.to_pylist()]

@@ -1,0 +1,178 @@
+"""A batch becomes visible as a whole: tasks prepare transactions, the driver commits them.
+
+Two-phase commit, with the token topic as the coordinator's log. Each task writes its rows and its
+token in a transaction and leaves that open. When all have, the driver writes its decision, and then
+ends the transactions: a transaction belongs to a producer id and epoch, not to a connection,
+so whoever knows these can end it. What a crash leaves behind:
+
+- before the decision: nothing is visible; the retry's tasks claim the same transactional ids,
+  which aborts what is open, and write again, cut into tasks in any way;
+- after it: the retry ends the transactions that the decision names and skips the batch. Only
+  where one of them has timed out must its task write again, and then the retry has to be cut into
+  tasks as before: another number is refused.
+
+Task 0's transaction is committed first. Two runs of one query fight for it, and who loses it
+commits nothing.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+
+from headrace.client.admin import Admin
+from headrace.errors import (
+    HeadraceError,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    InvalidTxnState,
+    ProducerFenced,
+    TransactionalIdNotFound,
+    error_for,
+)
+from headrace.protocol.schemas.end_txn import EndTxnRequest, EndTxnResponse
+from headrace.spark.sink.errors import Fenced, OtherTasks, SinkError
+from headrace.spark.sink.token_log import TokenLog
+from headrace.spark.sink.tokens import Decision, Prepared, transactional_id
+
+logger = logging.getLogger(__name__)
+
+_LOST = (
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    InvalidTxnState,
+    ProducerFenced,
+    TransactionalIdNotFound,
+)
+
+
+class _EndTxnRequest(EndTxnRequest):
+    """From version 5 on the epoch moves with each transaction, which librdkafka does not expect."""
+
+    VERSIONS = range(5)
+
+
+class Epochs:
+    """The batches of one writer."""
+
+    def __init__(self, admin: Admin, log: TokenLog, writer: str, topic: str | None) -> None:
+        self.writer = writer
+        self.log = log
+        self._topic = topic
+        self._admin = admin
+
+    def must_write(self, epoch: int, task: int) -> bool:
+        """Whether a task's rows are still to be written."""
+        decision = self.log.decision(self.writer)
+        if decision is None or decision.epoch < epoch:
+            return True
+        if decision.epoch > epoch:
+            return False
+        missing = self._finish(decision)
+        if missing and task >= decision.tasks:
+            raise _other_tasks(self.writer, decision, task + 1, at_least=True)
+        return task in missing
+
+    def commit(self, epoch: int, tasks: int, prepared: Sequence[Prepared]) -> None:
+        """Make a batch visible, unless it is already; raises before anything is, or not at all."""
+        decision = self.log.decision(self.writer)
+        if decision is not None and decision.epoch > epoch:
+            logger.warning(
+                "batch %d of %s is not written: batch %d is written already",
+                epoch,
+                self.writer,
+                decision.epoch,
+            )
+            self.abort(prepared)
+            return
+        if decision is not None and decision.epoch == epoch:
+            missing = self._finish(decision)
+            self.abort(one for one in prepared if one.task not in missing)
+            prepared = [one for one in prepared if one.task in missing]
+            if not missing:
+                return
+            if decision.tasks != tasks or {one.task for one in prepared} != missing:
+                self.abort(prepared)
+                raise _other_tasks(self.writer, decision, tasks)
+            kept = [one for one in decision.transactions if one.task not in missing]
+        elif not prepared:
+            return  # No task had rows.
+        else:
+            kept = []
+        ordered = sorted([*kept, *prepared], key=lambda one: one.task)
+        self.log.append(
+            self.writer,
+            Decision(epoch=epoch, tasks=tasks, transactions=tuple(ordered), topic=self._topic),
+        )
+        self.commit_prepared(prepared)
+
+    def commit_prepared(self, prepared: Iterable[Prepared]) -> None:
+        """Commit transactions, the first task's first."""
+        for one in sorted(prepared, key=lambda one: one.task):
+            if not self._end(one, committed=True):
+                raise Fenced(
+                    f"the transaction {transactional_id(self.writer, one.task)!r} is not ours any"
+                    " more: it took longer than kafka.transaction.timeout.ms, or another attempt"
+                    " (a second run of this query, spark.speculation) has claimed its id; the"
+                    " batch can be tried again"
+                )
+
+    def abort(self, prepared: Iterable[Prepared]) -> None:
+        """Take back what tasks have prepared; what cannot be reached now times out."""
+        for one in prepared:
+            try:
+                self._end(one, committed=False)
+            except HeadraceError as error:
+                logger.warning(
+                    "transaction %s is left to time out: %s",
+                    transactional_id(self.writer, one.task),
+                    error,
+                )
+
+    def _finish(self, decision: Decision) -> set[int]:
+        """Do what was decided, after a crash; the tasks whose transactions are lost are left."""
+        if decision.topic != self._topic:
+            raise SinkError(
+                f"{self.writer!r} has written batch {decision.epoch} to"
+                f" {_topic_text(decision.topic)}, and would now to {_topic_text(self._topic)}:"
+                " give each write a token.writer of its own"
+            )
+        committed = self.log.committed_tasks(self.writer, decision.epoch)
+        open_ = [one for one in decision.transactions if one.task not in committed]
+        return {one.task for one in open_ if not self._end(one, committed=True)}
+
+    def _end(self, prepared: Prepared, *, committed: bool) -> bool:
+        """End a transaction; false if it is lost. One that ended so already has not been."""
+        name = transactional_id(self.writer, prepared.task)
+        request = _EndTxnRequest(
+            transactional_id=name,
+            producer_id=prepared.producer_id,
+            producer_epoch=prepared.producer_epoch,
+            committed=committed,
+        )
+
+        def attempt() -> None:
+            node = self._admin.transactions.coordinator_of(name)
+            answer = self._admin.cluster.ask(request, EndTxnResponse, node)
+            if answer.error_code:
+                raise error_for(answer.error_code)
+
+        try:
+            self._admin.cluster.retry(attempt)
+        except _LOST:
+            return False
+        return True
+
+
+def _other_tasks(
+    writer: str, decision: Decision, tasks: int, *, at_least: bool = False
+) -> OtherTasks:
+    now = f"at least {tasks}" if at_least else str(tasks)
+    return OtherTasks(
+        f"batch {decision.epoch} of {writer!r} was committed in part by {decision.tasks} tasks, and"
+        f" its retry has {now}: which rows are missing cannot be known. Let the retry have the same"
+        " tasks (the same partitions of the source, spark.sql.shuffle.partitions, coalesce), or"
+        " write through one task, which is never committed in part"
+    )
+
+
+def _topic_text(topic: str | None) -> str:
+    return "the topics that its rows name" if topic is None else f"topic {topic!r}"

@@ -1,0 +1,229 @@
+"""Records of whole Arrow batches into Kafka, bounded in memory, the first failure ending it."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from headrace.client.cluster import NoSuchTopic
+from headrace.client.librdkafka import TimedOut, created, exception_for, raised
+from headrace.client.librdkafka_log import FoldedLog
+from headrace.client.producer_transactions import Transactions
+from headrace.client.properties import split
+from headrace.errors import HeadraceError, InvalidTransactionTimeout, ProducerFenced
+from headrace.spark.sink.columns import ANY_PARTITION, NOW, Rows
+from headrace.spark.sink.errors import Fenced, SinkError
+from headrace.spark.sink.options import Guarantee, SinkOptions
+
+IN_FLIGHT_BYTES_MAX = 32 << 20
+IN_FLIGHT_RECORDS_MAX = 500_000
+
+_POLL_S = 0.02
+_FLUSH_S = 1.0
+_TOPIC_ATTEMPTS = 30
+_TOPIC_PAUSE_S = 0.1
+_FENCED = frozenset(
+    {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
+)
+_NO_TOPIC = frozenset({KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART})
+_CONSEQUENCES = frozenset(
+    {KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT, KafkaError._STATE, KafkaError._FATAL}
+)
+"""Errors of records that fail only because something else has failed."""
+_DEFAULTS: dict[str, Any] = {
+    "client.id": "headrace-sink",
+    "acks": "all",
+    "linger.ms": 20,
+    "partitioner": "murmur2_random",  # Java's choice: the same key meets the same partition.
+    "batch.num.messages": 100_000,
+    "message.max.bytes": 1_000_000_000,  # The topic's own limit decides, not the client's.
+    "queue.buffering.max.messages": 2 * IN_FLIGHT_RECORDS_MAX,
+    "queue.buffering.max.kbytes": 2_097_151,  # Bounded here, so that no record is refused.
+    "topic.metadata.propagation.max.ms": 5_000,
+    "enable.metrics.push": False,
+}
+
+
+class SinkProducer:
+    """Sends one task's records; with a transactional id, in one transaction.
+
+    As a context it aborts what was sent if its block raises; else the transaction stays open.
+    """
+
+    def __init__(self, options: SinkOptions, transactional_id: str | None = None) -> None:
+        given, own = split(options.properties)
+        settings = {**_DEFAULTS, "logger": FoldedLog(), **given, **_guaranteed(options)}
+        settings["error_cb"] = self._on_trouble
+        if transactional_id is not None:
+            settings["transactional.id"] = transactional_id
+        self._options = options
+        self._timeout_s = own.max_block_s
+        self._is_transactional = transactional_id is not None
+        self._producer = created(confluent_kafka.Producer, settings)
+        self._transactions = Transactions(self._producer, own.max_block_s)
+        self._failure: KafkaError | None = None
+        self._failed_at = ""
+        self._token_offset = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._producer.purge()
+            if self._is_transactional:
+                self._transactions.abort()
+
+    def begin(self) -> None:
+        """Claim the transactional id, which aborts what its last owner left, and begin."""
+        try:
+            self._transactions.begin()
+        except InvalidTransactionTimeout:
+            raise SinkError(
+                "the brokers do not allow a transaction.timeout.ms of"
+                f" {self._options.transaction_timeout_ms}: set kafka.transaction.timeout.ms to"
+                " their transaction.max.timeout.ms or less"
+            ) from None
+        except ProducerFenced as error:
+            raise Fenced(f"another attempt of this task has taken over: {error}") from None
+
+    def require_topic(self, topic: str) -> None:
+        """Fail soon and clearly if a topic is missing; a broker may create it as it is named."""
+        for _ in range(_TOPIC_ATTEMPTS):
+            try:
+                found = self._producer.list_topics(topic, timeout=self._timeout_s).topics[topic]
+            except KafkaException as error:
+                raise raised(error, f"topic {topic!r}") from None
+            if found.error is None or found.error.code() == KafkaError.LEADER_NOT_AVAILABLE:
+                return
+            if found.error.code() not in _NO_TOPIC:
+                raise exception_for(found.error, f"topic {topic!r}")
+            time.sleep(_TOPIC_PAUSE_S)
+        raise NoSuchTopic(topic, self._producer.list_topics(timeout=self._timeout_s).topics)
+
+    def send(self, rows: Rows, size_bytes: int) -> None:
+        """Hand over records, after waiting for room; raises the failure of any before."""
+        self._make_room(len(rows.values), size_bytes)
+        try:
+            if rows.is_plain:
+                self._send_together(rows)
+            else:
+                self._send_apart(rows)
+        except KafkaException as error:
+            self._fail(error.args[0])
+        self._producer.poll(0)
+        self._raise_failure()
+
+    def send_token(self, topic: str, partition: int, key: bytes, value: bytes | None) -> int:
+        """Write the last record, wait until all are acknowledged, and tell this one's offset."""
+        try:
+            self._producer.produce(topic, value, key, partition, on_delivery=self._on_token)
+        except KafkaException as error:
+            self._fail(error.args[0])
+        self.flush()
+        return self._token_offset
+
+    def flush(self) -> None:
+        """Wait until all is acknowledged.
+
+        Bounded: librdkafka gives a record up after delivery.timeout.ms, and that is a failure.
+        """
+        while self._producer.flush(_FLUSH_S):
+            self._raise_failure()
+        self._raise_failure()
+
+    def _send_together(self, rows: Rows) -> None:
+        if rows.keys is None:
+            messages: list[dict[str, Any]] = [{"value": value} for value in rows.values]
+        else:
+            messages = [
+                {"value": value, "key": key}
+                for value, key in zip(rows.values, rows.keys, strict=True)
+            ]
+        topic = self._topic()
+        taken = self._producer.produce_batch(topic, messages, on_delivery=self._on_delivery)
+        if taken != len(messages):
+            refused = next(message["_error"] for message in messages if "_error" in message)
+            self._fail(refused, topic)
+
+    def _send_apart(self, rows: Rows) -> None:
+        """Record by record: librdkafka's batches carry neither headers nor times."""
+        count = len(rows.values)
+        topics = rows.topics or [self._topic()] * count
+        produce = self._producer.produce
+        for topic, value, key, partition, headers, timestamp_ms in zip(
+            topics,
+            rows.values,
+            rows.keys or [None] * count,
+            rows.partitions or [ANY_PARTITION] * count,
+            rows.headers or [[]] * count,
+            rows.timestamps_ms or [NOW] * count,
+            strict=True,
+        ):
+            # By position: topic, value, key, partition, callback, its other name, time, headers.
+            produce(topic, value, key, partition, self._on_delivery, None, timestamp_ms, headers)
+
+    def _topic(self) -> str:
+        assert self._options.topic is not None, "rows without topics need the option"
+        return self._options.topic
+
+    def _make_room(self, count: int, size_bytes: int) -> None:
+        """Wait until these records fit into the bound, judged by their own mean size."""
+        mean_bytes = size_bytes // max(1, count) + 1
+        bound = min(IN_FLIGHT_BYTES_MAX // mean_bytes, IN_FLIGHT_RECORDS_MAX)
+        while len(self._producer) > max(1, bound - count):
+            self._producer.poll(_POLL_S)
+            self._raise_failure()
+
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._fail(error, message.topic() or "")
+
+    def _on_token(self, error: KafkaError | None, message: Message) -> None:
+        self._on_delivery(error, message)
+        self._token_offset = message.offset() or 0
+
+    def _on_trouble(self, error: KafkaError) -> None:
+        """librdkafka tries again by itself, unless it says that it has given up."""
+        if error.fatal():
+            self._fail(error)
+
+    def _fail(self, error: KafkaError, topic: str = "") -> None:
+        """Keep the first failure that explains something."""
+        if self._failure is None or self._failure.code() in _CONSEQUENCES:
+            self._failure, self._failed_at = error, topic
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise explained(self._failure, self._failed_at)
+
+
+def explained(error: KafkaError, topic: str) -> HeadraceError:
+    """A failure to write, with what to do about it."""
+    code = error.code()
+    where = f"topic {topic!r}" if topic else "the sink"
+    if code in _FENCED:
+        return Fenced(
+            f"{where}: the transaction is not ours any more: another attempt of this task has"
+            " taken over, or it took longer than kafka.transaction.timeout.ms"
+        )
+    if code == KafkaError.MSG_SIZE_TOO_LARGE:
+        return SinkError(
+            f"{where} does not take so large a batch of records: raise its max.message.bytes, or,"
+            " if no single record is that large, lower kafka.batch.size"
+        )
+    if code in _NO_TOPIC:
+        return SinkError(f"{where} does not exist: create it first")
+    if code == KafkaError._UNKNOWN_PARTITION:
+        return SinkError(f"{where} does not have the partition that a row names")
+    if code in (KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT):
+        return TimedOut(f"{where}: no broker took the records within kafka.delivery.timeout.ms")
+    return exception_for(error, where)
+
+
+def _guaranteed(options: SinkOptions) -> Mapping[str, Any]:
+    if options.guarantee is Guarantee.EXACTLY_ONCE:
+        return {"transaction.timeout.ms": options.transaction_timeout_ms}
+    return {"enable.idempotence": options.guarantee is Guarantee.IDEMPOTENT}

@@ -1,0 +1,212 @@
+"""The token topic at the brokers: made when missing, read from its end, appended to.
+
+A writer that is at work has its last decision near the end of its partition, so reading goes
+backwards in growing steps and mostly ends with the first.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from headrace.client.admin import Admin
+from headrace.client.descriptions import NewTopic
+from headrace.client.partitions import EARLIEST, LATEST
+from headrace.errors import (
+    HeadraceError,
+    KafkaError,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+    error_for,
+)
+from headrace.protocol.batches import Record, build_batch, headers, read_header
+from headrace.protocol.schemas.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from headrace.protocol.schemas.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from headrace.spark.sink.errors import SinkError, WrongOption
+from headrace.spark.sink.tokens import (
+    PARTITIONS,
+    CommittedTasks,
+    Decision,
+    Prepared,
+    decision_key,
+    last_decision,
+    partition_of,
+)
+
+_CONFIGS = {
+    "cleanup.policy": "compact",
+    # The newest segment is never compacted, so small ones keep the topic small.
+    "segment.bytes": str(4 << 20),
+    "min.cleanable.dirty.ratio": "0.1",
+}
+_REPLICAS_MAX = 3
+_WINDOW = 1_000
+_WINDOW_GROWTH = 10
+_FETCH_BYTES = 8 << 20
+_ALL_IN_SYNC = -1
+
+
+class TokenLog:
+    """Tokens and decisions of all writers."""
+
+    def __init__(self, admin: Admin, topic: str) -> None:
+        self.topic = topic
+        self._admin = admin
+        self._cluster = admin.cluster
+
+    def ensure(self) -> None:
+        """Create the topic if it is missing; refuse one that would forget."""
+        found, _ = self._admin.topics.describe([self.topic])
+        if not found:
+            self._create()
+            return
+        if len(found[0].partitions) < PARTITIONS:
+            raise WrongOption(
+                f"the token topic {self.topic!r} has {len(found[0].partitions)} partitions and"
+                f" needs {PARTITIONS}: let the sink create it, or name another by token.topic"
+            )
+        policy = next(
+            entry.value
+            for entry in self._admin.configs.describe("topic", self.topic)
+            if entry.name == "cleanup.policy"
+        )
+        if policy != "compact":
+            raise WrongOption(
+                f"the token topic {self.topic!r} has cleanup.policy={policy}: what it forgets is"
+                " written twice, so it must be compact"
+            )
+
+    def decision(self, writer: str) -> Decision | None:
+        """The newest decision of a writer."""
+        partition = partition_of(writer)
+        first, end = self._bounds(partition)
+        width, stop = _WINDOW, end
+        while stop > first:
+            start = max(first, end - width)
+            found = None
+            for data in self._read(partition, start, stop):
+                found = last_decision(data, writer) or found
+            if found is not None:
+                return found
+            width, stop = width * _WINDOW_GROWTH, start
+        return None
+
+    def committed_tasks(self, writer: str, epoch: int) -> set[int]:
+        """Which tasks have committed their part of a batch."""
+        partition = partition_of(writer)
+        tasks = CommittedTasks(writer, epoch)
+        for data in self._read(partition, *self._bounds(partition)):
+            tasks.fold(data)
+        return tasks.tasks
+
+    def append(self, writer: str, decision: Decision) -> None:
+        """Write a decision and wait until it is safe; doing it twice does no harm."""
+        record = Record(0, _now_ms(), decision_key(writer), msgspec.json.encode(decision))
+        batch = bytes(build_batch([record]))
+
+        def ask(leader: int, share: Mapping[int, None]) -> dict[int, KafkaError | None]:
+            (partition,) = share
+            data = TopicProduceData(
+                name=self.topic,
+                topic_id=self._cluster.topic(self.topic).topic_id,
+                partition_data=[PartitionProduceData(index=partition, records=batch)],
+            )
+            request = ProduceRequest(
+                acks=_ALL_IN_SYNC,
+                timeout_ms=int(self._cluster.timeout_s * 1000),
+                topic_data=[data],
+            )
+            answer = self._cluster.ask(request, ProduceResponse, leader)
+            (part,) = answer.responses[0].partition_responses
+            return {partition: error_for(part.error_code) if part.error_code else None}
+
+        self._cluster.ask_leaders(self.topic, {partition_of(writer): None}, ask)
+
+    def prepared(self, task: int, partition: int, offset: int) -> Prepared:
+        """Which producer wrote the token at an offset: the log knows, librdkafka does not tell."""
+        header = read_header(self._admin.partitions.batch_at(self.topic, partition, offset))
+        return Prepared(
+            task=task, producer_id=header.producer_id, producer_epoch=header.producer_epoch
+        )
+
+    def _create(self) -> None:
+        replicas = min(_REPLICAS_MAX, len(self._cluster.node_ids()))
+        wanted = NewTopic(
+            name=self.topic, partitions=PARTITIONS, replication_factor=replicas, configs=_CONFIGS
+        )
+        (created,) = self._admin.topics.create([wanted])
+        if created.error not in (None, TopicAlreadyExists("").name):
+            raise SinkError(
+                f"the token topic {self.topic!r} cannot be created: {created.message}"
+                f" ({created.error})"
+            )
+        self._cluster.retry(self._see_partitions)
+
+    def _see_partitions(self) -> None:
+        """A topic that was just made takes a moment to be known everywhere."""
+        found, _ = self._admin.topics.describe([self.topic])
+        if not found or any(part.leader is None for part in found[0].partitions):
+            raise UnknownTopicOrPartition(f"the token topic {self.topic!r} is not there yet")
+
+    def _bounds(self, partition: int) -> tuple[int, int]:
+        offsets = self._admin.partitions.offsets
+        (first,) = offsets(self.topic, EARLIEST, [partition])
+        (end,) = offsets(self.topic, LATEST, [partition])
+        return first.offset, end.offset
+
+    def _read(self, partition: int, start: int, stop: int) -> Iterator[bytes]:
+        """The batches of a range of offsets; those of open transactions too."""
+        while start < stop:
+            data = self._fetch(partition, start)
+            after = max((header.next_offset for _, header in headers(data)), default=start)
+            if after <= start:
+                raise SinkError(
+                    f"{self.topic}-{partition} gave nothing at offset {start}, though it ends"
+                    f" at {stop}: is its leader out of step?"
+                )
+            yield data
+            start = after
+
+    def _fetch(self, partition: int, offset: int) -> bytes:
+        def ask(leader: int, share: Mapping[int, int]) -> dict[int, bytes | KafkaError]:
+            wanted = FetchPartition(
+                partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES
+            )
+            topic_id = self._cluster.topic(self.topic).topic_id
+            request = FetchRequest(
+                topics=[FetchTopic(topic=self.topic, topic_id=topic_id, partitions=[wanted])],
+                max_wait_ms=500,
+                min_bytes=1,
+                max_bytes=_FETCH_BYTES,
+            )
+            answer = self._cluster.ask(request, FetchResponse, leader)
+            if answer.error_code:
+                return {partition: error_for(answer.error_code)}
+            part = answer.responses[0].partitions[0]
+            if part.error_code:
+                return {partition: error_for(part.error_code)}
+            return {partition: bytes(part.records or b"")}
+
+        return self._cluster.ask_leaders(self.topic, {partition: offset}, ask)[partition]
+
+
+def token_admin(properties: Mapping[str, str], timeout_s: float) -> Admin:
+    """Reach the brokers by the wire client, with the login that the sink's records use."""
+    try:
+        return Admin(dict(properties), timeout_s=timeout_s)
+    except HeadraceError as error:
+        raise SinkError(f"guarantee=exactly-once cannot reach the token topic: {error}") from error
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)
