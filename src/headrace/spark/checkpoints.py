@@ -1,8 +1,8 @@
 """What a streaming query's checkpoint says: which batches are planned, and over which offsets.
 
-Spark writes `offsets/N` before it runs batch N and `commits/N` after it. An entry of `offsets` has a
-version line, a line of metadata and one line per source with where the batch *ends*; it begins where
-the batch before ended, or where the source was told to start.
+Spark writes `offsets/N` before it runs batch N and `commits/N` after it. An entry of `offsets` has
+a version line, a line of metadata and one line per source with where the batch *ends*; it begins
+where the batch before ended, or where the source was told to start.
 """
 
 import json

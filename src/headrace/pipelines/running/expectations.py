@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.pipelines.errors import ExpectationFailed, PipelineError
 from headrace.pipelines.model import (
     ERROR,
     PAYLOAD,
@@ -27,6 +26,7 @@ from headrace.pipelines.model import (
     UniqueKey,
     Violation,
 )
+from headrace.pipelines.running.errors import ExpectationFailed, PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -161,7 +161,7 @@ def check_table_rules(
 
 
 def check_declared(expectations: Sequence[Expectation], table: str) -> None:
-    """Refuse actions that a rule cannot have: a whole batch is not a row to drop or to set aside."""
+    """Refuse what a rule cannot do: a whole batch is not a row to drop or to set aside."""
     for expectation in expectations:
         is_of_batch = isinstance(expectation.rule, TableRule | Freshness | RowCount)
         if is_of_batch and expectation.on_violation in (Violation.DROP, Violation.QUARANTINE):
@@ -209,7 +209,7 @@ def _with_repeats(
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
-    order = [name for name in ("topic", "partition", "offset") if name in rows.columns]
+    order = [F.col(name) for name in ("topic", "partition", "offset") if name in rows.columns]
     # What cannot be read has no key, so it must not stand in the way of what can.
     readable = F.col(ERROR).isNull() if ERROR in rows.columns else F.lit(True)
     window = Window.partitionBy(readable, *keys).orderBy(*(order or [F.lit(1)]))

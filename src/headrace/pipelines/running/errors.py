@@ -2,11 +2,15 @@
 
 from collections.abc import Sequence
 
-from headrace.errors import HeadraceError
+from headrace.pipelines.problems import PipelineError
 
-
-class PipelineError(HeadraceError):
-    """Something about a pipeline that its author or operator can mend."""
+__all__ = [
+    "ExpectationFailed",
+    "FlowsFailed",
+    "PipelineError",
+    "PipelineRuns",
+    "StateDisagrees",
+]
 
 
 class ExpectationFailed(PipelineError):
@@ -18,7 +22,7 @@ class PipelineRuns(PipelineError):
 
 
 class StateDisagrees(PipelineError):
-    """A flow's checkpoint and its table tell different stories, so going on would lose or repeat."""
+    """A flow's checkpoint and its table tell different stories: going on would lose or repeat."""
 
 
 class FlowsFailed(PipelineError):

@@ -1,0 +1,275 @@
+"""What `headrace pipelines` does: run, status, stop, replay, backfill, redrive.
+
+Each takes folders of pipelines and what the command line says differently from their files.
+"""
+
+import logging
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.pipelines.model import Pipeline
+from headrace.pipelines.problems import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headrace.pipelines.running.pipeline_run import PipelineRun
+    from headrace.pipelines.running.redriving import Redriven
+    from headrace.pipelines.running.replaying import Replay
+    from headrace.pipelines.running.reports import Outcome
+    from headrace.pipelines.running.runner import PipelineRunner
+
+_log = logging.getLogger(__name__)
+_STOP_S_MAX = 60.0
+_POLL_S = 0.2
+
+Show = Callable[["list[PipelineRunner]"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What the command line says instead of pipeline.toml."""
+
+    bootstrap: str | None = None
+    lake: str | None = None
+    master: str | None = None
+    client: Mapping[str, str] = field(default_factory=dict)
+    spark: Mapping[str, str] = field(default_factory=dict)
+
+    def applied(self, pipeline: Pipeline) -> Pipeline:
+        settings = pipeline.settings
+        changed = replace(
+            settings,
+            bootstrap=self.bootstrap or settings.bootstrap,
+            lake=self.lake or settings.lake,
+            master=self.master or settings.master,
+            client={**settings.client, **self.client},
+            spark={**settings.spark, **self.spark},
+        )
+        return replace(pipeline, settings=changed)
+
+
+def load_all(folders: Sequence[str | Path], overrides: Overrides) -> list[Pipeline]:
+    """The pipelines of some folders, which one driver can run together."""
+    from headrace.pipelines.project import load
+
+    pipelines = [overrides.applied(load(Path(folder))) for folder in folders]
+    masters = {pipeline.settings.master for pipeline in pipelines}
+    if len(masters) > 1:
+        raise PipelineError(
+            f"these pipelines name several Spark masters ({', '.join(sorted(masters))}); run them"
+            " apart, or choose one with --master"
+        )
+    names = [pipeline.settings.name for pipeline in pipelines]
+    if len(set(names)) < len(names):
+        raise PipelineError(f"two of these pipelines have one name: {', '.join(sorted(names))}")
+    return pipelines
+
+
+def open_spark(pipelines: Sequence[Pipeline]) -> "SparkSession":
+    """One session for all pipelines: starting it takes longer than most of what they do."""
+    from headrace.spark.session import open_session
+
+    settings: dict[str, str] = {}
+    for pipeline in pipelines:
+        settings |= pipeline.settings.spark
+    name = ", ".join(pipeline.settings.name for pipeline in pipelines)
+    return open_session(name, pipelines[0].settings.master, settings)
+
+
+def run(
+    folders: Sequence[str | Path],
+    *,
+    is_once: bool,
+    overrides: Overrides | None = None,
+    spark: "SparkSession | None" = None,
+    show: Show = lambda runners: None,
+    is_stopped: Callable[[], bool] | None = None,
+) -> None:
+    """Run pipelines until all is read that is there, or until told to stop."""
+    from headrace.pipelines.running.runner import PipelineRunner, run_continuously, run_once
+
+    pipelines = load_all(folders, overrides or Overrides())
+    with held(pipelines), stoppable(pipelines, is_stopped) as stopped:
+        session = spark or open_spark(pipelines)
+        runs = [prepared(session, pipeline) for pipeline in pipelines]
+        runners = [PipelineRunner(prepared_run) for prepared_run in runs]
+        if is_once:
+            run_once(runners, stopped)
+        else:
+            run_continuously(runners, stopped, show)
+
+
+@contextmanager
+def held(pipelines: Sequence[Pipeline]) -> Iterator[None]:
+    """Be the only process that runs these pipelines; a second one is refused before it begins."""
+    from headrace.pipelines.running.state import PipelineState
+
+    with ExitStack() as stack:
+        for pipeline in pipelines:
+            state = PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
+            stack.enter_context(state.held())
+            state.forget_stop()
+        yield
+
+
+@contextmanager
+def stoppable(
+    pipelines: Sequence[Pipeline], is_stopped: Callable[[], bool] | None
+) -> Iterator[Callable[[], bool]]:
+    """Whether someone wants the run to end: by Ctrl-C, a signal, or `pipelines stop`.
+
+    Signals are taken only where they can be, in the main thread, and given back afterwards.
+    """
+    import threading
+
+    from headrace.pipelines.running.state import PipelineState
+
+    states = [PipelineState.of(Path(p.settings.lake), p.settings.name) for p in pipelines]
+    asked = threading.Event()
+    previous: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for taken in (signal.SIGINT, signal.SIGTERM):
+            previous[taken] = signal.signal(taken, lambda *_: asked.set())
+    try:
+        yield (
+            lambda: (
+                asked.is_set()
+                or any(state.is_asked_to_stop() for state in states)
+                or (is_stopped is not None and is_stopped())
+            )
+        )
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def prepared(spark: "SparkSession", pipeline: Pipeline) -> "PipelineRun":
+    from headrace.pipelines.running.pipeline_run import PipelineRun
+
+    made = PipelineRun(spark, pipeline)
+    made.prepare()
+    return made
+
+
+def status(
+    folders: Sequence[str | Path], overrides: Overrides | None = None
+) -> list[dict[str, Any]]:
+    """How each pipeline stands, or stood when it last ran."""
+    from headrace.pipelines.running.state import PipelineState
+
+    found = []
+    for pipeline in load_all(folders, overrides or Overrides()):
+        state = PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
+        known = state.read_status() or {"pipeline": pipeline.settings.name, "state": "never run"}
+        if known.get("state") == "running" and not state.is_held():
+            known["state"] = "died"
+        found.append(known)
+    return found
+
+
+def stop(folders: Sequence[str | Path], overrides: Overrides | None = None) -> list[str]:
+    """Ask running pipelines to end and wait until they have; the answer is which did."""
+    from headrace.pipelines.running.state import PipelineState
+
+    pipelines = load_all(folders, overrides or Overrides())
+    states = {
+        p.settings.name: PipelineState.of(Path(p.settings.lake), p.settings.name) for p in pipelines
+    }
+    running = {name: state for name, state in states.items() if state.is_held()}
+    for state in running.values():
+        state.ask_to_stop()
+    deadline = time.monotonic() + _STOP_S_MAX
+    while any(state.is_held() for state in running.values()):
+        if time.monotonic() > deadline:
+            slow = ", ".join(name for name, state in running.items() if state.is_held())
+            raise PipelineError(
+                f"{slow} did not stop within {_STOP_S_MAX:.0f} s; a batch may be under way. Ask"
+                " again, or end its process: what it was writing is repeated at the next run"
+            )
+        time.sleep(_POLL_S)
+    return list(running)
+
+
+def replay(
+    folder: str | Path,
+    *,
+    keep: Sequence[str] = (),
+    is_switched: bool = True,
+    must_be_equal: bool = False,
+    overrides: Overrides | None = None,
+    spark: "SparkSession | None" = None,
+) -> "Replay":
+    """Build the tables anew beside the running ones, compare, and let the new ones count."""
+    from headrace.lake.catalog import Lake
+    from headrace.pipelines.running.replaying import build
+    from headrace.pipelines.running.state import PipelineState
+
+    (pipeline,) = load_all([folder], overrides or Overrides())
+    state = PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
+    with state.held("replay"):
+        built = build(spark or open_spark([pipeline]), pipeline, keep=keep)
+        different = [one.table for one in built.compared if not one.is_equal]
+        if must_be_equal and different:
+            raise PipelineError(
+                f"the replayed tables differ: {', '.join(different)}. Nothing was switched; look at"
+                " them with `headrace tables`, or replay without --expect-equal"
+            )
+        if is_switched:
+            Lake(pipeline.settings.lake).switch(built.generations)
+    return built
+
+
+def switch_back(
+    folder: str | Path,
+    *,
+    overrides: Overrides | None = None,
+) -> dict[str, int]:
+    """Let the tables of before the last replay count again."""
+    from headrace.lake.catalog import Lake
+    from headrace.pipelines.running.replaying import generations_before
+
+    (pipeline,) = load_all([folder], overrides or Overrides())
+    lake = Lake(pipeline.settings.lake)
+    earlier = generations_before(lake, pipeline.settings.name)
+    lake.switch(earlier)
+    return earlier
+
+
+def backfill(
+    folder: str | Path,
+    table: str,
+    *,
+    from_ms: int | None = None,
+    overrides: Overrides | None = None,
+    spark: "SparkSession | None" = None,
+) -> "dict[str, Outcome]":
+    """Bring records into a table that are older than where its flows began."""
+    from headrace.pipelines.running.backfilling import backfill as backfill_flow
+
+    (pipeline,) = load_all([folder], overrides or Overrides())
+    with held([pipeline]):
+        made = prepared(spark or open_spark([pipeline]), pipeline)
+        flows = [flow for flow in pipeline.flows if flow.target == table]
+        if not flows:
+            raise PipelineError(f"no flow of {pipeline.settings.name} writes to {table}")
+        return {flow.name: backfill_flow(made, flow, from_ms=from_ms) for flow in flows}
+
+
+def redrive(
+    folder: str | Path,
+    table: str,
+    *,
+    overrides: Overrides | None = None,
+    spark: "SparkSession | None" = None,
+) -> "Redriven":
+    """Give the rows in a table's quarantine another try."""
+    from headrace.pipelines.running.redriving import redrive as redrive_table
+
+    (pipeline,) = load_all([folder], overrides or Overrides())
+    return redrive_table(prepared(spark or open_spark([pipeline]), pipeline), table)

@@ -1,0 +1,131 @@
+"""One batch into one table: tasks write files and count, the driver commits them once.
+
+The rows never pass through the driver. What comes back from the tasks is which files they wrote,
+for the table and for quarantine, and how often each expectation was broken.
+"""
+
+import datetime as dt
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headrace.lake.data_files import DataFile, FileWriter
+from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, RowChecks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_RESULT_DDL = "kind string, body string"
+_RESULT = pa.schema([("kind", pa.string()), ("body", pa.string())])
+_TABLE, _QUARANTINE, _COUNTS = "table", "quarantine", "counts"
+
+
+@dataclass(slots=True)
+class Written:
+    """What the tasks of a batch have written; nothing of it counts before it is committed."""
+
+    files: list[DataFile] = field(default_factory=list)
+    quarantined: list[DataFile] = field(default_factory=list)
+    rows_in: int = 0
+    dropped: int = 0
+    broken: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def rows_out(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def rows_quarantined(self) -> int:
+        return sum(file.rows for file in self.quarantined)
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask:
+    """What a task does with its rows: part them by the checks, write both parts into files."""
+
+    place: str
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+    quarantine_place: str
+    checks: RowChecks
+    now: dt.datetime
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = FileWriter(Path(self.place), self.schema, self.partition_by)
+        quarantine = FileWriter(Path(self.quarantine_place), QUARANTINE_SCHEMA, ())
+        counts = Written()
+        try:
+            for batch in batches:
+                self._write(batch, table, quarantine, counts)
+            files, quarantined = table.close(), quarantine.close()
+        except BaseException:
+            table.abort()
+            quarantine.abort()
+            raise
+        body = {"in": counts.rows_in, "dropped": counts.dropped, "broken": counts.broken}
+        rows = [(_TABLE, file.to_json()) for file in files]
+        rows += [(_QUARANTINE, file.to_json()) for file in quarantined]
+        rows.append((_COUNTS, json.dumps(body)))
+        kinds, bodies = zip(*rows, strict=True)
+        yield pa.RecordBatch.from_arrays([pa.array(kinds), pa.array(bodies)], schema=_RESULT)
+
+    def _write(
+        self, batch: pa.RecordBatch, table: FileWriter, quarantine: FileWriter, counts: Written
+    ) -> None:
+        split = self.checks.split(batch, self.now)
+        if split.kept.num_rows:
+            table.write(fitted(split.kept, self.schema))
+        if split.refused.num_rows:
+            quarantine.write(split.refused)
+        counts.rows_in += batch.num_rows
+        counts.dropped += split.dropped
+        add_counts(counts.broken, split.broken)
+
+
+def write_files(rows: "DataFrame", task: FileTask) -> Written:
+    """Have Spark's tasks write the rows; one job."""
+    written = Written()
+    for found in rows.mapInArrow(task, _RESULT_DDL).collect():
+        if found["kind"] == _TABLE:
+            written.files.append(DataFile.from_json(found["body"]))
+        elif found["kind"] == _QUARANTINE:
+            written.quarantined.append(DataFile.from_json(found["body"]))
+        else:
+            body = json.loads(found["body"])
+            written.rows_in += body["in"]
+            written.dropped += body["dropped"]
+            add_counts(written.broken, body["broken"])
+    return written
+
+
+def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of a table in its order and types; what a flow does not have is null."""
+    names = set(batch.schema.names)
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def fitted_table(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Like `fitted`, for all batches of a table in memory."""
+    return pa.Table.from_batches([fitted(batch, schema) for batch in rows.to_batches()], schema)
+
+
+def add_counts(total: dict[str, int], more: dict[str, int]) -> None:
+    for name, count in more.items():
+        total[name] = total.get(name, 0) + count
+
+
+def discard(written: Written, table: Path, quarantine: Path) -> None:
+    """Remove the files of a batch that is refused; a crash before leaves them to vacuum."""
+    for place, files in ((table, written.files), (quarantine, written.quarantined)):
+        for file in files:
+            (place / file.path).unlink(missing_ok=True)

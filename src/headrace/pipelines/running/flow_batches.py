@@ -1,0 +1,93 @@
+"""What Spark calls for each micro-batch of a flow: write it once, tell where the flow stands."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from headrace.errors import HeadraceError
+from headrace.lake.commits import Token
+from headrace.lake.lineage import Lineage
+from headrace.pipelines.running.reports import Outcome, Report
+from headrace.pipelines.running.state import FlowState
+from headrace.pipelines.running.targets import Target
+from headrace.spark import checkpoints
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The consumer group under which tools see how far a flow is."""
+
+    group: str
+    properties: Mapping[str, str] = field(repr=False)
+
+    def commit(self, ranges: checkpoints.Ranges) -> None:
+        """Tell the cluster; a flow goes on if it does not hear, since nobody resumes from this."""
+        if not ranges.offsets:
+            return
+        from headrace.spark.source.progress import commit_progress
+
+        ends = {
+            topic: {int(partition): to for partition, (_, to) in partitions.items()}
+            for topic, partitions in ranges.offsets.items()
+        }
+        try:
+            commit_progress(self.properties, self.group, ends)
+        except HeadraceError as error:
+            _log.warning("the progress of group %s was not committed: %s", self.group, error)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowBatches:
+    """The batch function of one flow."""
+
+    pipeline: str
+    pipeline_version: str
+    flow: str
+    state: FlowState
+    target: Target
+    progress: Progress | None = None
+    transform: "Callable[[DataFrame], DataFrame] | None" = None
+    """What is done with a batch before it is written, where that is no part of the stream."""
+
+    def __call__(self, rows: "DataFrame", batch: int) -> None:
+        began = time.monotonic()
+        token = Token(self.state.writer(), batch)
+        ranges = checkpoints.ranges(self.state.checkpoint, batch, self.state.started_at())
+        if self.target.has(token):
+            _log.info("batch %d of %s was written before; skipped", batch, self.flow)
+            outcome = Outcome(is_repeated=True)
+        else:
+            shaped = rows if self.transform is None else self.transform(rows)
+            outcome = self.target.write(shaped, token, self._lineage(ranges))
+        if self.progress is not None:
+            self.progress.commit(ranges)
+        self._tell(batch, outcome, ranges, round((time.monotonic() - began) * 1000))
+
+    def _lineage(self, ranges: checkpoints.Ranges) -> Lineage:
+        return Lineage(
+            pipeline=self.pipeline,
+            pipeline_version=self.pipeline_version,
+            flow=self.flow,
+            offsets=ranges.offsets,
+            inputs=ranges.inputs,
+        )
+
+    def _tell(
+        self, batch: int, outcome: Outcome, ranges: checkpoints.Ranges, duration_ms: int
+    ) -> None:
+        report = Report.read(self.state.report)
+        report.add(batch, outcome, duration_ms)
+        report.ends = {
+            topic: {partition: to for partition, (_, to) in partitions.items()}
+            for topic, partitions in ranges.offsets.items()
+        }
+        report.write(self.state.report)
+        for warning in outcome.warnings:
+            _log.warning("%s", warning)

@@ -1,0 +1,115 @@
+"""Merged views: the same aggregate kept by one stream (kappa) or by two layers (lambda).
+
+The stream computes the aggregate of each micro-batch alone. Kappa merges these parts into the one
+row of their key. Lambda's speed layer keeps them apart, marked with the input's version at the end
+of their batch, until the batch layer has covered that version; see `layers`.
+
+What may come twice is passed over by Spark's state of the keys seen so far, before anything is
+computed, so that both layers count a record where it came first.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from headrace.lake.commits import Token
+from headrace.lake.lineage import Lineage
+from headrace.pipelines.model import Architecture, Flow, MergedView
+from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.running.errors import PipelineError
+from headrace.pipelines.running.flow_batches import FlowBatches
+from headrace.pipelines.running.intake import Intake
+from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
+from headrace.pipelines.running.places import TablePlace, quarantine_name
+from headrace.pipelines.running.reading import LiveReader, SnapshotReader, TableReads
+from headrace.pipelines.running.reports import Outcome
+from headrace.pipelines.running.targets import AppendTarget, KeyedTarget, Target
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from headrace.pipelines.running.pipeline_run import PipelineRun
+
+
+@dataclass(frozen=True, slots=True)
+class MergedParts:
+    """How a merged view is fed: from which table, into which."""
+
+    run: "PipelineRun"
+    view: MergedView
+    input: str
+    keys: tuple[str, ...]
+    is_lambda: bool
+
+    @classmethod
+    def of(cls, run: "PipelineRun", view: MergedView) -> "MergedParts":
+        (source,) = run.preparation.inputs[view.name]
+        is_lambda = run.pipeline.settings.architecture is Architecture.LAMBDA
+        stored = batch_name(view.name) if is_lambda else view.name
+        columns = run.lake.table(stored, run.generation_of(stored)).schema.names
+        keys = tuple(name for name in columns if name not in view.merge)
+        return cls(run, view, source, keys, is_lambda)
+
+    @property
+    def table_name(self) -> str:
+        """The table that the stream writes to."""
+        return speed_name(self.view.name) if self.is_lambda else self.view.name
+
+    def stream(self, reader: LiveReader) -> "DataFrame":
+        """The input's rows, each once."""
+        if self.run.preparation.is_source(self.input):
+            raise PipelineError(
+                f"{self.view.place}: {self.view.name} reads {self.input}; a merged view is kept"
+                " from a table, so that its layers can be cut at the same place. Land the topic"
+                " in a raw table first"
+            )
+        rows = reader.read_stream(self.input)
+        if self.view.deduplicate_by:
+            rows = rows.dropDuplicates(list(self.view.deduplicate_by))
+        return rows
+
+    def target(self, flow: Flow) -> Target:
+        place = self.run.place(self.table_name)
+        quarantine = self.run.place(quarantine_name(self.table_name))
+        intake = Intake(place, quarantine, flow.name)
+        if not self.is_lambda:
+            return KeyedTarget(intake, self.keys, merge=self.view.merge)
+        covered = self.run.place(batch_name(self.view.name))
+        return SpeedTarget(AppendTarget(intake), covered, self.input)
+
+    def fed(self, batches: FlowBatches) -> FlowBatches:
+        """Have each batch aggregated by the view's own query before it is written."""
+        return replace(batches, transform=self.aggregated)
+
+    def aggregated(self, rows: "DataFrame") -> "DataFrame":
+        run = self.run
+        reads = TableReads(rows.sparkSession, run.pipeline, run.lake, run.generations)
+        return evaluate(self.view.query, SnapshotReader(reads, given={self.input: rows}))
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedTarget:
+    """The speed layer's table: parts that the batch layer has covered need not be kept."""
+
+    target: AppendTarget
+    batch_layer: TablePlace
+    input: str
+
+    def has(self, token: Token) -> bool:
+        return self.target.has(token)
+
+    def write(self, rows: "DataFrame", token: Token, lineage: Lineage) -> Outcome:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        reaches = lineage.inputs[self.input][1]
+        parts = rows.withColumn(SPEED, F.lit(reaches).cast("long"))
+        if reaches <= covered_version(self.batch_layer, self.input):
+            parts = parts.where("false")
+        return self.target.write(parts, token, lineage)
+
+
+def covered_version(batch_layer: TablePlace, source: str) -> int:
+    """Up to which version of its input the batch layer was computed; -1 if never."""
+    lineage = batch_layer.table.lineage()
+    if lineage is None or source not in lineage.inputs:
+        return -1
+    return lineage.inputs[source][1]

@@ -1,0 +1,267 @@
+"""One pipeline in a Spark session: its tables made, its flows as queries, its views refreshed."""
+
+import datetime as dt
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.lake.catalog import Lake
+from headrace.lake.changes import history_name
+from headrace.pipelines.intervals import seconds_of
+from headrace.pipelines.model import (
+    Architecture,
+    Flow,
+    MergedView,
+    Pipeline,
+    Sink,
+    StreamingTable,
+)
+from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.running.errors import PipelineError
+from headrace.pipelines.running.flow_batches import FlowBatches, Progress
+from headrace.pipelines.running.intake import DeadLetters, Intake
+from headrace.pipelines.running.merged_views import MergedParts
+from headrace.pipelines.running.places import TablePlace, quarantine_name
+from headrace.pipelines.running.preparing import Preparation
+from headrace.pipelines.running.reading import LiveReader, TableReads, client_properties
+from headrace.pipelines.running.state import FlowState, PipelineState
+from headrace.pipelines.running.targets import (
+    AppendTarget,
+    ChangesTarget,
+    KeyedTarget,
+    Target,
+    TopicTarget,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_log = logging.getLogger(__name__)
+
+FIRST_GENERATION = 1
+STREAMS_POOL, BATCH_POOL = "streams", "batch"
+
+
+class PipelineRun:
+    """A pipeline that is being run, of one generation of its tables.
+
+    `generations` says which generation a table has where that is not the one that counts now: a
+    replay builds the next one this way.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        pipeline: Pipeline,
+        generations: Mapping[str, int] | None = None,
+    ) -> None:
+        self.spark = spark
+        self.pipeline = pipeline
+        self.lake = Lake(pipeline.settings.lake)
+        self.state = PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
+        self.generations = dict(generations or {})
+        self.preparation = Preparation(spark, pipeline, self.lake, self.generation_of)
+        self._prepared: dict[str, int] = {}
+
+    @property
+    def name(self) -> str:
+        return self.pipeline.settings.name
+
+    def generation_of(self, table: str) -> int:
+        """The generation that this run reads and writes of a table."""
+        if table in self.generations:
+            return self.generations[table]
+        return self._current().get(table, FIRST_GENERATION)
+
+    def prepare(self) -> None:
+        """Make the tables, and find out that tables and checkpoints agree, before anything runs."""
+        register_sources(self.spark)
+        self.preparation.prepare()
+        self._prepared = {name: self.generation_of(name) for name in self.preparation.made}
+        for flow in self.flows():
+            self._check_state(flow)
+
+    def flows(self) -> list[Flow]:
+        """All that runs as a stream: the declared flows, and one for each merged view."""
+        merged = [
+            Flow(view.name, view.name, view.query, view.place)
+            for view in self.pipeline.datasets.values()
+            if isinstance(view, MergedView)
+        ]
+        return [*self.pipeline.flows, *merged]
+
+    def flow_state(self, flow: Flow) -> FlowState:
+        is_sink = isinstance(self.pipeline.datasets[flow.target], Sink)
+        generation = FIRST_GENERATION if is_sink else self.generation_of(self.written(flow))
+        return self.state.flow(flow.name, generation)
+
+    def written(self, flow: Flow) -> str:
+        """The table that a flow's batches are committed to."""
+        target = self.pipeline.datasets[flow.target]
+        if isinstance(target, MergedView):
+            return MergedParts.of(self, target).table_name
+        return flow.target
+
+    def start(self, flow: Flow, *, is_once: bool) -> "StreamingQuery":
+        """Start a flow as a query: until all is read that is there now, or for ever."""
+        state = self.flow_state(flow)
+        state.directory.mkdir(parents=True, exist_ok=True)
+        self._choose_pool(flow)
+        reads = TableReads(self.spark, self.pipeline, self.lake, self.all_generations())
+        reader = LiveReader(reads, state.starts)
+        target = self.pipeline.datasets[flow.target]
+        if isinstance(target, MergedView):
+            parts = MergedParts.of(self, target)
+            rows, batches = parts.stream(reader), self._batches(flow, state, parts.target(flow))
+            batches = parts.fed(batches)
+        else:
+            rows = evaluate(flow.query, reader)
+            batches = self._batches(flow, state, self.target_of(flow))
+        writer = self._writer(rows, flow, state)
+        if flow.realtime is not None:
+            return self._start_realtime(writer, flow)
+        writer = writer.foreachBatch(batches)
+        return self._triggered(writer, flow, is_once=is_once).start()
+
+    def all_generations(self) -> dict[str, int]:
+        """The generation of every table that this run may read."""
+        return self._current() | self.generations
+
+    def is_current(self) -> bool:
+        """Whether what this run writes is still what counts; a replay may have switched it."""
+        current = self._current()
+        return all(current.get(name, own) == own for name, own in self._prepared.items())
+
+    def _current(self) -> dict[str, int]:
+        entries = self.lake.entries()
+        return {entry.name: entry.current for entry in entries if entry.current is not None}
+
+    def _batches(self, flow: Flow, state: FlowState, target: Target) -> FlowBatches:
+        settings = self.pipeline.settings
+        group = f"{settings.group or settings.name}.{flow.name}"
+        return FlowBatches(
+            pipeline=settings.name,
+            pipeline_version=settings.version,
+            flow=flow.name,
+            state=state,
+            target=target,
+            progress=Progress(group, client_properties(settings)),
+        )
+
+    def _writer(self, rows: "DataFrame", flow: Flow, state: FlowState) -> "DataStreamWriter":
+        target = self.pipeline.datasets[flow.target]
+        is_keyed = isinstance(target, StreamingTable) and bool(target.keys)
+        mode = "update" if is_keyed or flow.realtime is not None else "append"
+        if isinstance(target, Sink):
+            mode = target.options.get("outputMode", mode)
+        return (
+            rows.writeStream.queryName(f"{self.name}.{flow.name}")
+            .outputMode(mode)
+            .option("checkpointLocation", str(state.checkpoint))
+        )
+
+    def _triggered(
+        self, writer: "DataStreamWriter", flow: Flow, *, is_once: bool
+    ) -> "DataStreamWriter":
+        if is_once or flow.is_once:
+            return writer.trigger(availableNow=True)
+        interval = flow.trigger or self.pipeline.settings.trigger
+        return writer.trigger(processingTime=f"{round(seconds_of(interval) * 1000)} milliseconds")
+
+    def _start_realtime(self, writer: "DataStreamWriter", flow: Flow) -> "StreamingQuery":
+        """Spark's real-time mode, from topic to topic by the stock connector, with its promises."""
+        sink = self.pipeline.datasets[flow.target]
+        if not isinstance(sink, Sink):
+            raise PipelineError(
+                f"{flow.place}: {flow.name} runs in real-time mode, which writes to topics only;"
+                f" {flow.target} is no sink"
+            )
+        options = {
+            f"kafka.{name}": value
+            for name, value in client_properties(self.pipeline.settings).items()
+        }
+        writer = writer.format("kafka").options(**options).option("topic", sink.topic)
+        # Spark has the word; its type hints do not know it yet.
+        triggered: DataStreamWriter = writer.trigger(realTime=flow.realtime)  # type: ignore[call-overload]
+        return triggered.start()
+
+    def target_of(self, flow: Flow) -> Target:
+        """Where the batches of a declared flow go."""
+        match self.pipeline.datasets[flow.target]:
+            case Sink() as sink:
+                return TopicTarget(
+                    topic=sink.topic,
+                    format=sink.format,
+                    guarantee=sink.guarantee,
+                    properties=client_properties(self.pipeline.settings),
+                    options={k: v for k, v in sink.options.items() if k != "outputMode"},
+                )
+            case StreamingTable() as table:
+                intake = self.intake(table, flow.name)
+                if flow.changes is not None:
+                    history = self.place(history_name(table.name))
+                    return ChangesTarget(intake, history, flow.changes)
+                if table.keys:
+                    return KeyedTarget(intake, table.keys)
+                return AppendTarget(intake)
+            case other:
+                raise PipelineError(f"{flow.place}: {other.name} is not fed by flows")
+
+    def intake(self, table: StreamingTable, flow: str) -> Intake:
+        """The door of a streaming table."""
+        letters = None
+        if table.dead_letter_topic is not None:
+            letters = DeadLetters(
+                table.dead_letter_topic, client_properties(self.pipeline.settings)
+            )
+        return Intake(
+            place=self.place(table.name),
+            quarantine=self.place(quarantine_name(table.name)),
+            flow=flow,
+            expectations=table.expectations,
+            dead_letters=letters,
+        )
+
+    def place(self, name: str) -> TablePlace:
+        return TablePlace(str(self.lake.root), name, self.generation_of(name))
+
+    def _check_state(self, flow: Flow) -> None:
+        """Refuse to go on where a checkpoint or a table was put aside without the other."""
+        if isinstance(self.pipeline.datasets[flow.target], Sink):
+            return
+        state = self.flow_state(flow)
+        written = self.written(flow)
+        if flow.changes is not None:
+            written = history_name(written)
+        table = self.lake.table(written, self.generation_of(written))
+        state.check(flow.name, written, table.last_batch(state.writer()))
+
+    def _choose_pool(self, flow: Flow) -> None:
+        """Streams and batch runs have pools of their own, so neither can starve the other."""
+        choose_pool(self.spark, STREAMS_POOL if flow.realtime is None else "realtime")
+
+
+def register_sources(spark: "SparkSession") -> None:
+    """Let the session know the source of lake tables; that of topics is found by its name."""
+    from headrace.spark.tables.source import TableSource
+
+    spark.dataSource.register(TableSource)
+
+
+def choose_pool(spark: "SparkSession", pool: str) -> None:
+    """Let what this thread starts next run in a pool; a Connect session has no say in that."""
+    from pyspark.sql.utils import is_remote
+
+    if not is_remote():
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
+
+
+def now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def is_lambda(pipeline: Pipeline) -> bool:
+    return pipeline.settings.architecture is Architecture.LAMBDA

@@ -1,0 +1,183 @@
+"""What a flow's `read` and `read_stream` mean when it runs: topics and tables, live or at rest."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.lake.catalog import Lake
+from headrace.pipelines.model import (
+    SOURCES,
+    MaterializedView,
+    MergedView,
+    Pipeline,
+    PipelineSettings,
+    Sink,
+    Source,
+    TemporaryView,
+)
+from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.running.errors import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CATEGORY = "_category"
+
+
+def client_properties(settings: PipelineSettings) -> dict[str, str]:
+    """What reaches the pipeline's cluster, with its login."""
+    return {**settings.client, "bootstrap.servers": settings.bootstrap}
+
+
+def source_options(
+    source: Source, settings: PipelineSettings, starts: Path | None = None
+) -> dict[str, str]:
+    """The options of Spark's reader for a topic; what the pipeline says of it wins."""
+    options = {f"kafka.{name}": value for name, value in client_properties(settings).items()}
+    if source.topic_pattern is not None:
+        options["subscribePattern"] = source.topic_pattern
+    else:
+        options["subscribe"] = source.topic or source.name
+    options["startingOffsets"] = "earliest"
+    if source.connector == "headrace":
+        if starts is not None:
+            options["startsLocation"] = str(starts)
+        if source.format != "bytes":
+            options["format"] = source.format
+        if source.schema is not None:
+            options["schema"] = source.schema
+    return {**options, **source.options}
+
+
+def admitted(rows: "DataFrame", source: Source) -> "DataFrame":
+    """A source's entry rules: what may pass, and under which category (ARC-7)."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if source.where is not None:
+        rows = rows.where(F.expr(source.where))
+    if source.category is not None:
+        rows = rows.withColumn(CATEGORY, F.expr(source.category))
+    return rows
+
+
+class TableReads:
+    """What both kinds of readers share: the pipeline, its lake, and what was read so far."""
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        pipeline: Pipeline,
+        lake: Lake,
+        generations: Mapping[str, int] | None = None,
+    ) -> None:
+        self.spark = spark
+        self.pipeline = pipeline
+        self.lake = lake
+        self.generations = generations or {}
+        self.read_names: list[str] = []
+
+    def source(self, name: str) -> Source | None:
+        """The source behind `sources.x`; None if the name is a table's."""
+        zone, _, short = name.partition(".")
+        if zone != SOURCES:
+            return None
+        found = self.pipeline.sources.get(short)
+        if found is None:
+            raise PipelineError(
+                f"pipeline.toml has no [sources.{short}]; it has"
+                f" {', '.join(sorted(self.pipeline.sources)) or 'none'}"
+            )
+        return found
+
+    def note(self, name: str) -> None:
+        if name not in self.read_names:
+            self.read_names.append(name)
+
+
+class LiveReader:
+    """Reads as a running stream does: topics and tables grow, and the flow hears of it."""
+
+    def __init__(self, reads: TableReads, starts: Path) -> None:
+        self._reads = reads
+        self._starts = starts
+
+    @property
+    def spark(self) -> "SparkSession":
+        return self._reads.spark
+
+    @property
+    def read_names(self) -> list[str]:
+        return self._reads.read_names
+
+    def read_stream(self, name: str, *, is_versioned: bool = False) -> "DataFrame":
+        """A stream of the records of a topic, or of the rows that are appended to a table."""
+        if (source := self._reads.source(name)) is not None:
+            return self._topic(source)
+        dataset = self._reads.pipeline.datasets.get(name)
+        if isinstance(dataset, TemporaryView):
+            return evaluate(dataset.query, self)
+        if isinstance(dataset, MaterializedView | MergedView | Sink):
+            raise PipelineError(
+                f"{name} is no streaming table, so it cannot be read as a stream; use read"
+            )
+        self._reads.note(name)
+        generation = self._reads.generations.get(name)
+        options = {"root": str(self._reads.lake.root), "table": name}
+        if generation is not None:
+            options["generation"] = str(generation)
+        if is_versioned:
+            options["commitVersion"] = "true"
+        return self.spark.readStream.format("headrace-table").options(**options).load()
+
+    def read(self, name: str) -> "DataFrame":
+        """A table as it is whenever a batch of the stream is run."""
+        dataset = self._reads.pipeline.datasets.get(name)
+        if isinstance(dataset, TemporaryView):
+            return evaluate(dataset.query, self)
+        if self._reads.source(name) is not None:
+            raise PipelineError(f"{name} is a topic; a flow reads it by read_stream")
+        self._reads.note(name)
+        options = {"root": str(self._reads.lake.root), "table": name}
+        generation = self._reads.generations.get(name)
+        if generation is not None:
+            options["generation"] = str(generation)
+        return self.spark.read.format("headrace-table").options(**options).load()
+
+    def _topic(self, source: Source) -> "DataFrame":
+        options = source_options(source, self._reads.pipeline.settings, self._starts)
+        reader = self.spark.readStream.format(source.connector)
+        return admitted(reader.options(**options).load(), source)
+
+
+class SnapshotReader:
+    """Reads as a batch run does: each table at one version, which is noted for the lineage."""
+
+    def __init__(self, reads: TableReads, given: "Mapping[str, DataFrame] | None" = None) -> None:
+        self._reads = reads
+        self._given = given or {}
+        self.versions: dict[str, int] = {}
+
+    @property
+    def spark(self) -> "SparkSession":
+        return self._reads.spark
+
+    def read(self, name: str) -> "DataFrame":
+        if name in self._given:
+            return self._given[name]
+        if (source := self._reads.source(name)) is not None:
+            options = source_options(source, self._reads.pipeline.settings)
+            reader = self.spark.read.format(source.connector)
+            return admitted(reader.options(**options).load(), source)
+        dataset = self._reads.pipeline.datasets.get(name)
+        if isinstance(dataset, TemporaryView):
+            return evaluate(dataset.query, self)
+        from headrace.spark.tables.frames import table_frame
+
+        self._reads.note(name)
+        table = self._reads.lake.table(name, self._reads.generations.get(name))
+        version = self.versions.setdefault(name, table.version)
+        return table_frame(self.spark, table, version)
+
+    def read_stream(self, name: str) -> "DataFrame":
+        """In a batch a stream is what there is of it."""
+        return self.read(name)

@@ -1,0 +1,170 @@
+"""Kappa's way to correct the past: build the tables anew beside the running ones, then switch.
+
+The next generation of every table is filled from the beginning of the log, by the same flows with
+checkpoints of their own. When it has caught up it is compared, and one change of the catalog makes
+it the generation that counts. A running pipeline notices and goes on with the new checkpoints; the
+old tables stay and can be switched back to.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from headrace.client.admin import Admin
+from headrace.client.partitions import EARLIEST
+from headrace.lake.catalog import Lake
+from headrace.lake.tables import Table
+from headrace.pipelines.model import Pipeline, Sink
+from headrace.pipelines.running.errors import PipelineError
+from headrace.pipelines.running.pipeline_run import FIRST_GENERATION, PipelineRun
+from headrace.pipelines.running.reading import client_properties
+from headrace.pipelines.running.reports import Report
+from headrace.pipelines.running.runner import PipelineRunner, raise_failures
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROUNDS_MAX = 10
+"""How often a replay goes after what has come in meanwhile, before it switches with what it has."""
+CAUGHT_UP_ROWS = 10_000
+"""A round that moved fewer rows than that has caught up: the rest is a moment's work after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A table as it was and as it has become."""
+
+    table: str
+    rows_before: int
+    rows_after: int
+    columns_added: tuple[str, ...] = ()
+    columns_removed: tuple[str, ...] = ()
+
+    @property
+    def is_equal(self) -> bool:
+        is_same_shape = not self.columns_added and not self.columns_removed
+        return is_same_shape and self.rows_before == self.rows_after
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What a replay has built: the new generation of each table, and how it compares."""
+
+    generations: Mapping[str, int]
+    compared: tuple[Compared, ...]
+
+
+def build(
+    spark: "SparkSession",
+    pipeline: Pipeline,
+    *,
+    keep: Sequence[str] = (),
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> Replay:
+    """Fill the next generation of the pipeline's tables, all but those of the kept zones."""
+    current = PipelineRun(spark, pipeline)
+    current.prepare()
+    generations = next_generations(current, keep)
+    if not generations:
+        raise PipelineError(f"all tables of {pipeline.settings.name} are in zones that are kept")
+    if not keep:
+        check_reaches_back(current)
+    renewed = PipelineRun(spark, without_outlets(pipeline, generations), generations)
+    renewed.prepare()
+    for _ in range(ROUNDS_MAX):
+        before = rows_moved(renewed)
+        runner = PipelineRunner(renewed)
+        runner.once(is_stopped)
+        raise_failures([runner])
+        if rows_moved(renewed) - before < CAUGHT_UP_ROWS or is_stopped():
+            break
+    return Replay(generations, tuple(compare(current, generations)))
+
+
+def next_generations(run: PipelineRun, keep: Sequence[str]) -> dict[str, int]:
+    """One number for all tables that are built anew, above all that there ever were."""
+    made = [name for name in run.preparation.made if zone_of(name) not in keep]
+    known = run.lake.catalog().tables
+    newest = max(
+        (max(known[name].generations) for name in made if name in known),
+        default=FIRST_GENERATION,
+    )
+    return dict.fromkeys(made, newest + 1)
+
+
+def zone_of(table: str) -> str:
+    """The zone of a table; quarantine belongs to the zone of the table that refused the rows."""
+    zone, _, name = table.partition(".")
+    return name.partition("__")[0] if zone == "quarantine" else zone
+
+
+def without_outlets(pipeline: Pipeline, generations: Mapping[str, int]) -> Pipeline:
+    """The pipeline but for what must not be done again: writing to topics, and to kept tables."""
+    sinks = {name for name, found in pipeline.datasets.items() if isinstance(found, Sink)}
+    flows = tuple(
+        flow for flow in pipeline.flows if flow.target not in sinks and flow.target in generations
+    )
+    kept = {name: found for name, found in pipeline.datasets.items() if name not in sinks}
+    return replace(pipeline, datasets=kept, flows=flows)
+
+
+def check_reaches_back(run: PipelineRun) -> None:
+    """Refuse to build from a log that has forgotten what the tables know."""
+    started: dict[str, dict[str, int]] = {}
+    for flow in run.pipeline.flows:
+        for topic, partitions in run.flow_state(flow).started_at().items():
+            for partition, offset in partitions.items():
+                known = started.setdefault(topic, {})
+                known[partition] = min(int(offset), known.get(partition, int(offset)))
+    with Admin(client_properties(run.pipeline.settings)) as admin:
+        for topic, partitions in started.items():
+            found = admin.partitions.offsets(topic, EARLIEST)
+            firsts = {one.partition: one.offset for one in found}
+            for partition, first in partitions.items():
+                begins = firsts.get(int(partition), 0)
+                if begins > first:
+                    raise PipelineError(
+                        f"{topic}-{partition} begins at offset {begins} now, but the tables were"
+                        f" built from offset {first}: retention has passed it. Replay from the raw"
+                        " tables with `--keep raw`"
+                    )
+
+
+def rows_moved(run: PipelineRun) -> int:
+    return sum(Report.read(run.flow_state(flow).report).rows_in for flow in run.pipeline.flows)
+
+
+def compare(run: PipelineRun, generations: Mapping[str, int]) -> list[Compared]:
+    """Each table before and after, by rows and columns."""
+    found = []
+    for name in sorted(generations):
+        before = run.lake.table(name, run.generation_of(name))
+        after = run.lake.table(name, generations[name])
+        old, new = set(before.schema.names), set(after.schema.names)
+        found.append(
+            Compared(
+                table=name,
+                rows_before=row_count(before),
+                rows_after=row_count(after),
+                columns_added=tuple(sorted(new - old)),
+                columns_removed=tuple(sorted(old - new)),
+            )
+        )
+    return found
+
+
+def row_count(table: Table) -> int:
+    """The rows of a table, by what its files say of themselves."""
+    return sum(file.rows for file in table.files())
+
+
+def generations_before(lake: Lake, pipeline: str) -> dict[str, int]:
+    """The generation that counted before, of every table that has one."""
+    earlier = {}
+    for entry in lake.entries():
+        older = [number for number in entry.generations if number < (entry.current or 0)]
+        if older and entry.generations[max(older)].pipeline == pipeline:
+            earlier[entry.name] = max(older)
+    if not earlier:
+        raise PipelineError(f"{pipeline} was never replayed: there is nothing to switch back to")
+    return earlier

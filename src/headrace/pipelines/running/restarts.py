@@ -1,0 +1,78 @@
+"""Whether a flow that has failed is started again, and when."""
+
+import re
+from dataclasses import dataclass, field
+
+ATTEMPTS_MAX = 6
+_FIRST_WAIT_S, _WAIT_S_MAX = 1.0, 30.0
+_ERROR_LINE = re.compile(r"(?:^|[\s:])((?:headrace\.)[\w.]+\.)(\w+): ([^\n]+)", re.MULTILINE)
+_PLAIN_LINE = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): ([^\n]+)", re.MULTILINE)
+
+FINAL = frozenset(
+    {
+        "CheckpointDamaged",
+        "DataLoss",
+        "DataLost",
+        "ExpectationFailed",
+        "IncompatibleSchema",
+        "InvalidChange",
+        "InvalidOption",
+        "NoSuchTable",
+        "OptionError",
+        "PipelineError",
+        "StateDisagrees",
+        "TableRewritten",
+        "TopicRecreated",
+    }
+)
+"""Errors that a second try meets again: someone has to do something first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a query has ended, in as few words as tell it."""
+
+    kind: str
+    text: str
+
+    @property
+    def is_final(self) -> bool:
+        return self.kind in FINAL
+
+
+def failure_of(message: str) -> Failure:
+    """The error that counts in what Spark reports: ours if one is in it, else the first line.
+
+    Spark wraps what a Python function or source has raised into its own message, with the traces of
+    both worlds; our errors say what to do, so the innermost of them is what a user should read.
+    """
+    found = _ERROR_LINE.findall(message)
+    if found:
+        _, kind, text = found[-1]
+        return Failure(kind, text.strip())
+    plain = _PLAIN_LINE.findall(message)
+    if plain:
+        kind, text = plain[-1]
+        return Failure(kind, f"{kind}: {text.strip()}")
+    lines = message.strip().splitlines()
+    return Failure("", lines[0] if lines else "ended without a message")
+
+
+@dataclass(slots=True)
+class Restarts:
+    """How often a flow has failed since it last wrote a batch."""
+
+    failures: int = 0
+    last_batch: int = -1
+    not_before: float = field(default=0.0)
+
+    def on_failure(self, failure: Failure, batch: int, now: float) -> bool:
+        """Note a failure at some batch; whether the flow is to be started again, later."""
+        if batch > self.last_batch:
+            self.failures = 0
+            self.last_batch = batch
+        self.failures += 1
+        if failure.is_final or self.failures >= ATTEMPTS_MAX:
+            return False
+        self.not_before = now + min(_FIRST_WAIT_S * 2 ** (self.failures - 1), _WAIT_S_MAX)
+        return True

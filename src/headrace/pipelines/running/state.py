@@ -1,0 +1,165 @@
+"""What a pipeline keeps beside its tables: who runs it, its flows' checkpoints, how it stands.
+
+    <lake>/_headrace/pipelines/<pipeline>/
+        lock                            held by the one process that runs it
+        status.json                     how it stands, for `headrace pipelines status`
+        stop                            there when someone has asked the run to end
+        flows/<flow>/g<generation>/     identity, checkpoint/, starts/, report.json
+
+A flow has one folder per generation of its table: a replay builds the next generation beside the
+running one, and which of them counts is said by the lake's catalog alone.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from headrace.pipelines.running.errors import PipelineRuns, StateDisagrees
+from headrace.runtime import files
+from headrace.spark import checkpoints
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+@dataclass(frozen=True, slots=True)
+class FlowState:
+    """The folder of one flow and generation."""
+
+    directory: Path
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.directory / "checkpoint"
+
+    @property
+    def starts(self) -> Path:
+        """Where the Kafka source keeps the offsets at which it began."""
+        return self.directory / "starts"
+
+    @property
+    def report(self) -> Path:
+        return self.directory / "report.json"
+
+    def writer(self) -> str:
+        """The name under which this checkpoint's batches are known in the tables' logs.
+
+        It is made once per checkpoint: one that was removed and begun again must not be taken for
+        the old one, whose batch numbers it repeats.
+        """
+        path = self.directory / "identity"
+        if not path.exists():
+            self.directory.mkdir(parents=True, exist_ok=True)
+            files.replace_file(str(path), uuid4().hex.encode())
+        return path.read_text()
+
+    def started_at(self) -> dict[str, Any]:
+        """The offsets at which the flow's topics began, if it reads any."""
+        path = self.starts / "starts.json"
+        if not path.exists():
+            return {}
+        content = json.loads(path.read_text())
+        found = content.get("offsets", content)
+        return dict(found) if isinstance(found, dict) else {}
+
+    def check(self, flow: str, table: str, written: int | None) -> None:
+        """Compare the checkpoint with the last batch that the table has of this flow.
+
+        A batch is in the table before it is in the checkpoint, so the table may be one ahead.
+        """
+        committed = checkpoints.newest_commit(self.checkpoint)
+        last = -1 if written is None else written
+        advice = (
+            f" Build {table} anew with `headrace pipelines replay`, or put back what was removed:"
+            f" {self.directory} and the table belong together"
+        )
+        is_begun_anew = checkpoints.newest_plan(self.checkpoint) < 0 <= last
+        if last > committed + 1 or is_begun_anew:
+            raise StateDisagrees(
+                f"the checkpoint of {flow} ends at batch {committed}, but {table} has its batches"
+                f" up to {last}: going on would skip rows." + advice
+            )
+        if last < committed:
+            raise StateDisagrees(
+                f"the checkpoint of {flow} is at batch {committed}, but {table} has its batches"
+                f" only up to {last}: going on would lose rows." + advice
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineState:
+    """The folder of one pipeline in a lake."""
+
+    directory: Path
+
+    @classmethod
+    def of(cls, lake: Path, pipeline: str) -> "PipelineState":
+        return cls(lake / "_headrace" / "pipelines" / _UNSAFE.sub("_", pipeline))
+
+    def flow(self, name: str, generation: int) -> FlowState:
+        return FlowState(self.directory / "flows" / _UNSAFE.sub("_", name) / f"g{generation}")
+
+    @contextlib.contextmanager
+    def held(self, purpose: str = "run") -> Iterator[None]:
+        """Hold the pipeline for this process; a second one is refused and told who has it.
+
+        The kernel gives the lock back when the process ends, however it ends.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / f"{purpose}.lock").open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                raise PipelineRuns(
+                    f"{self.directory.name} is at work already ({purpose}) in process"
+                    f" {file.read().strip() or 'unknown'};"
+                    " stop it with `headrace pipelines stop`, or wait until it has ended"
+                ) from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def is_held(self, purpose: str = "run") -> bool:
+        """Whether a process runs the pipeline now."""
+        try:
+            with (self.directory / f"{purpose}.lock").open("r") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def ask_to_stop(self) -> None:
+        files.replace_file(str(self.directory / "stop"), b"")
+
+    def forget_stop(self) -> None:
+        files.unlink_if_there(str(self.directory / "stop"))
+
+    def is_asked_to_stop(self) -> bool:
+        return (self.directory / "stop").exists()
+
+    def write_status(self, status: Mapping[str, Any]) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        content = json.dumps(status, default=str).encode()
+        files.replace_file(str(self.directory / "status.json"), content, sync=False)
+
+    def read_status(self) -> dict[str, Any]:
+        return read_json(self.directory / "status.json")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a small file of ours; nothing if there is no file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,144 @@
+"""What is computed whole: materialized views, and the batch layer of merged views.
+
+A refresh reads each input at one version and says in its lineage which. If none of them has changed
+since, there is nothing to do; if the process dies, the old content stays until the next refresh.
+"""
+
+import datetime as dt
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.lake.commits import Token
+from headrace.lake.lineage import Lineage
+from headrace.pipelines.model import Expectation, MaterializedView, MergedView
+from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.running.intake import Intake
+from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
+from headrace.pipelines.running.pipeline_run import BATCH_POOL, PipelineRun, choose_pool
+from headrace.pipelines.running.places import quarantine_name
+from headrace.pipelines.running.reading import SnapshotReader, TableReads
+from headrace.pipelines.running.reports import Report
+from headrace.pipelines.running.schedules import Schedule, parse_schedule
+from headrace.pipelines.running.state import FlowState
+from headrace.pipelines.running.targets import AppendTarget
+
+if TYPE_CHECKING:
+    from headrace.lake.tables import Table
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedView:
+    """A table that is replaced as a whole, by a run of its own."""
+
+    run: PipelineRun
+    view: MaterializedView | MergedView
+
+    @property
+    def name(self) -> str:
+        return self.view.name
+
+    @property
+    def stored(self) -> str:
+        """The table with the content."""
+        return batch_name(self.name) if isinstance(self.view, MergedView) else self.name
+
+    @property
+    def schedule(self) -> Schedule:
+        return parse_schedule(self.view.refresh or self.run.pipeline.settings.refresh)
+
+    @property
+    def state(self) -> FlowState:
+        return self.run.state.flow(self.name, self.run.generation_of(self.stored))
+
+    def refresh(self, *, is_forced: bool = False) -> bool:
+        """Compute the view anew if an input has changed; whether that was so."""
+        began = time.monotonic()
+        choose_pool(self.run.spark, BATCH_POOL)
+        table = self.run.lake.table(self.stored, self.run.generation_of(self.stored))
+        inputs = self._input_versions()
+        before = table.lineage()
+        is_known = before is not None and {k: v[1] for k, v in before.inputs.items()} == inputs
+        if is_known and not is_forced and inputs:
+            return False
+        reads = TableReads(
+            self.run.spark, self.run.pipeline, self.run.lake, self.run.all_generations()
+        )
+        reader = SnapshotReader(reads)
+        reader.versions.update(inputs)
+        rows = self._rows(reader)
+        lineage = Lineage(
+            pipeline=self.run.name,
+            pipeline_version=self.run.pipeline.settings.version,
+            flow=self.name,
+            inputs={name: (0, version) for name, version in reader.versions.items()},
+        )
+        writer = self.state.writer()
+        last = table.last_batch(writer)
+        batch = 0 if last is None else last + 1
+        target = AppendTarget(self._intake(), is_replaced=True)
+        outcome = target.write(rows, Token(writer, batch), lineage)
+        report = Report.read(self.state.report)
+        report.rows_in = report.rows_out = report.quarantined = report.dropped = 0
+        report.broken = {}
+        report.add(batch, outcome, round((time.monotonic() - began) * 1000))
+        report.write(self.state.report)
+        if isinstance(self.view, MergedView):
+            self._prune(inputs)
+        return True
+
+    def last_run(self) -> dt.datetime | None:
+        at_ms = Report.read(self.state.report).last_at_ms
+        return dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC) if at_ms else None
+
+    def _input_versions(self) -> dict[str, int]:
+        """At which version each input is read; the seam of a merged view is where a part ends."""
+        if isinstance(self.view, MergedView):
+            (source,) = self.run.preparation.inputs[self.name]
+            speed = speed_name(self.name)
+            table = self.run.lake.table(speed, self.run.generation_of(speed))
+            return {source: reached(table, source)}
+        return {
+            name: self.run.lake.table(name, self.run.generation_of(name)).version
+            for name in sorted(self.run.preparation.tables_behind(self.name))
+        }
+
+    def _rows(self, reader: SnapshotReader):  # type: ignore[no-untyped-def]
+        if not isinstance(self.view, MergedView) or not self.view.deduplicate_by:
+            return evaluate(self.view.query, reader)
+        (source,) = self.run.preparation.inputs[self.name]
+        rows = reader.read(source).dropDuplicates(list(self.view.deduplicate_by))
+        reads = TableReads(
+            self.run.spark, self.run.pipeline, self.run.lake, self.run.all_generations()
+        )
+        return evaluate(self.view.query, SnapshotReader(reads, given={source: rows}))
+
+    def _intake(self) -> Intake:
+        expectations: tuple[Expectation, ...] = ()
+        if isinstance(self.view, MaterializedView):
+            expectations = self.view.expectations
+        place = self.run.place(self.stored)
+        return Intake(place, self.run.place(quarantine_name(self.stored)), self.name, expectations)
+
+    def _prune(self, covered: dict[str, int]) -> None:
+        """Let go of the parts that the batch layer has now; readers pass over them already."""
+        place = self.run.place(speed_name(self.name))
+        (version,) = covered.values()
+        with place.held() as table:
+            if table.rows(columns=[SPEED], where=f"{SPEED} <= {version}").num_rows:
+                table.delete(f"{SPEED} <= {version}")
+
+
+def reached(speed: "Table", source: str) -> int:
+    """Up to which version of its input a speed layer's table has come."""
+    lineage = speed.lineage()
+    return 0 if lineage is None else lineage.inputs.get(source, (0, 0))[1]
+
+
+def computed_views(run: PipelineRun, *, is_lambda: bool) -> list[ComputedView]:
+    """All of a pipeline's views that are computed whole."""
+    kinds = (MaterializedView, MergedView) if is_lambda else (MaterializedView,)
+    return [ComputedView(run, d) for d in run.pipeline.datasets.values() if isinstance(d, kinds)]

@@ -1,0 +1,126 @@
+"""Batches parted by what is expected of their rows."""
+
+import datetime as dt
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.pipelines.model import (
+    Expectation,
+    Freshness,
+    RowCount,
+    RowRule,
+    TableRule,
+    Violation,
+)
+from headrace.pipelines.running.errors import ExpectationFailed, PipelineError
+from headrace.pipelines.running.expectations import (
+    QUARANTINE_SCHEMA,
+    UNREADABLE,
+    RowChecks,
+    check_declared,
+)
+
+NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+
+
+def checks(*actions: Violation) -> RowChecks:
+    expectations = [
+        Expectation(f"rule {number}", RowRule(f"condition {number}"), action)
+        for number, action in enumerate(actions)
+    ]
+    return RowChecks.of(expectations, "staging.orders", "orders")
+
+
+def batch(**columns: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
+
+
+def test_rows_without_faults_are_all_kept_without_the_flags() -> None:
+    split = checks(Violation.DROP).split(batch(id=[1, 2], _broken_0=[False, False]), NOW)
+    assert split.kept.to_pydict() == {"id": [1, 2]}
+    assert (split.refused.num_rows, split.dropped, split.broken) == (0, 0, {})
+
+
+def test_dropped_rows_are_counted_and_gone() -> None:
+    split = checks(Violation.DROP).split(batch(id=[1, 2, 3], _broken_0=[True, False, True]), NOW)
+    assert split.kept.to_pydict() == {"id": [2]}
+    assert (split.dropped, split.broken) == (2, {"rule 0": 2})
+
+
+def test_warned_rows_are_kept_and_counted() -> None:
+    split = checks(Violation.WARN).split(batch(id=[1], _broken_0=[True]), NOW)
+    assert (split.kept.num_rows, split.broken) == (1, {"rule 0": 1})
+
+
+def test_quarantined_rows_say_why_and_whence() -> None:
+    """ARC-4"""
+    rows = batch(
+        id=[7], topic=["t"], partition=pa.array([3], pa.int32()), offset=[41], _broken_0=[True]
+    )
+    (refused,) = checks(Violation.QUARANTINE).split(rows, NOW).refused.to_pylist()
+    assert refused == {
+        "quarantined_at": NOW,
+        "table": "staging.orders",
+        "flow": "orders",
+        "rule": "rule 0",
+        "reason": "condition 0",
+        "topic": "t",
+        "partition": 3,
+        "offset": 41,
+        "payload": None,
+        "row": json.dumps({"id": 7, "topic": "t", "partition": 3, "offset": 41}),
+    }
+
+
+def test_unreadable_rows_go_to_quarantine_with_their_bytes_whatever_the_rules_say() -> None:
+    rows = batch(
+        id=pa.array([None, 2], pa.int64()),
+        _error=["no JSON", None],
+        _payload=[b"{torn", None],
+        _broken_0=[True, False],
+    )
+    split = checks(Violation.DROP).split(rows, NOW)
+    assert split.kept.to_pydict() == {"id": [2]}
+    (refused,) = split.refused.to_pylist()
+    assert (refused["rule"], refused["reason"]) == (UNREADABLE, "no JSON")
+    assert refused["payload"] == b"{torn"
+    assert split.broken == {UNREADABLE: 1}
+
+
+def test_a_row_that_is_quarantined_is_not_dropped_too() -> None:
+    rules = checks(Violation.DROP, Violation.QUARANTINE)
+    split = rules.split(batch(id=[1], _broken_0=[True], _broken_1=[True]), NOW)
+    assert (split.refused.num_rows, split.dropped, split.kept.num_rows) == (1, 0, 0)
+
+
+def test_the_first_rule_that_a_row_breaks_is_its_reason() -> None:
+    rules = checks(Violation.QUARANTINE, Violation.QUARANTINE)
+    split = rules.split(batch(id=[1], _broken_0=[True], _broken_1=[True]), NOW)
+    assert split.refused["rule"].to_pylist() == ["rule 0"]
+    assert split.broken == {"rule 0": 1, "rule 1": 1}
+
+
+def test_a_rule_that_fails_refuses_the_whole_batch() -> None:
+    with pytest.raises(ExpectationFailed, match=r"2 rows .* 'rule 0'"):
+        checks(Violation.FAIL).check_counts({"rule 0": 2})
+
+
+def test_rows_with_times_bytes_and_numbers_become_json() -> None:
+    rows = batch(at=[NOW], raw=[b"\x00\xff"], _broken_0=[True])
+    (refused,) = checks(Violation.QUARANTINE).split(rows, NOW).refused.to_pylist()
+    assert json.loads(refused["row"]) == {"at": NOW.isoformat(), "raw": "AP8="}
+
+
+def test_refused_rows_have_the_columns_of_quarantine() -> None:
+    split = checks(Violation.QUARANTINE).split(batch(id=[1], _broken_0=[True]), NOW)
+    assert split.refused.schema == QUARANTINE_SCHEMA
+
+
+@pytest.mark.parametrize("rule", [TableRule("count(*) > 0"), Freshness("at", 60), RowCount(1)])
+@pytest.mark.parametrize("action", [Violation.DROP, Violation.QUARANTINE])
+def test_a_whole_batch_cannot_be_dropped_or_set_aside(rule: Any, action: Violation) -> None:
+    with pytest.raises(PipelineError, match="warn or fail"):
+        check_declared([Expectation("all", rule, action)], "staging.orders")

@@ -1,0 +1,51 @@
+"""Which failures are tried again, and what is shown of them."""
+
+from headrace.pipelines.running.restarts import ATTEMPTS_MAX, Failure, Restarts, failure_of
+
+LOST = Failure("BrokerUnreachable", "cannot reach 127.0.0.1:9092")
+
+
+def test_of_a_trace_the_innermost_error_of_ours_is_shown() -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = x] terminated with exception: Python worker failed\n"
+        "Traceback (most recent call last):\n"
+        '  File "runner.py", line 1, in __call__\n'
+        "headrace.pipelines.running.errors.ExpectationFailed: 3 rows break 'positive'\n"
+        "\tat org.apache.spark.api.python...\n"
+    )
+    assert failure_of(text) == Failure("ExpectationFailed", "3 rows break 'positive'")
+
+
+def test_of_other_traces_the_last_error_is_shown() -> None:
+    text = "Job aborted\nTraceback\nValueError: first\nZeroDivisionError: division by zero\n"
+    assert failure_of(text).text == "ZeroDivisionError: division by zero"
+
+
+def test_without_any_error_the_first_line_is_shown() -> None:
+    assert failure_of("Stage cancelled\nmore").text == "Stage cancelled"
+
+
+def test_a_passing_failure_is_tried_again_after_longer_and_longer_waits() -> None:
+    restarts = Restarts()
+    waits = []
+    for _ in range(3):
+        assert restarts.on_failure(LOST, batch=0, now=100.0)
+        waits.append(restarts.not_before - 100.0)
+    assert waits == [1.0, 2.0, 4.0]
+
+
+def test_attempts_are_bounded() -> None:
+    restarts = Restarts()
+    answers = [restarts.on_failure(LOST, batch=0, now=0.0) for _ in range(ATTEMPTS_MAX)]
+    assert answers == [True] * (ATTEMPTS_MAX - 1) + [False]
+
+
+def test_a_batch_in_between_begins_the_count_anew() -> None:
+    restarts = Restarts()
+    for _ in range(ATTEMPTS_MAX - 1):
+        restarts.on_failure(LOST, batch=0, now=0.0)
+    assert restarts.on_failure(LOST, batch=1, now=0.0)
+
+
+def test_what_someone_has_to_mend_is_not_tried_again() -> None:
+    assert not Restarts().on_failure(Failure("IncompatibleSchema", "x"), batch=0, now=0.0)

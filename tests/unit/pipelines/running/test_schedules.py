@@ -1,0 +1,50 @@
+"""When views are due."""
+
+import datetime as dt
+
+import pytest
+
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.schedules import Every, parse_schedule
+
+
+def at(text: str) -> dt.datetime:
+    return dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
+
+
+def test_an_interval_is_due_at_once_and_then_so_long_after_the_last_run() -> None:
+    schedule = parse_schedule("5 minutes")
+    assert schedule == Every(300)
+    assert schedule.next_after(None, at("2026-03-01T12:00")) == at("2026-03-01T12:00")
+    assert schedule.next_after(at("2026-03-01T12:00"), at("2026-03-01T12:01")) == at(
+        "2026-03-01T12:05"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "last", "due"),
+    [
+        ("0 3 * * *", "2026-03-01T03:00", "2026-03-02T03:00"),
+        ("*/15 * * * *", "2026-03-01T12:00", "2026-03-01T12:15"),
+        ("30 8-10 * * 1-5", "2026-02-27T10:30", "2026-03-02T08:30"),
+        ("0 0 1 1 *", "2026-03-01T12:00", "2027-01-01T00:00"),
+        ("0 0 29 2 *", "2026-03-01T12:00", "2028-02-29T00:00"),
+        ("0 12 13 * 5", "2026-03-01T12:00", "2026-03-06T12:00"),
+        ("5,35 * * * 7", "2026-03-01T12:05", "2026-03-01T12:35"),
+    ],
+)
+def test_a_cron_line_is_due_at_the_next_minute_that_it_names(
+    line: str, last: str, due: str
+) -> None:
+    assert parse_schedule(line).next_after(at(last), at(last)) == at(due)
+
+
+@pytest.mark.parametrize("text", ["often", "60 * * * *", "* 25 * * *", "a * * * *", "*/0 * * * *"])
+def test_nonsense_is_refused(text: str) -> None:
+    with pytest.raises(PipelineError):
+        parse_schedule(text)
+
+
+def test_a_day_that_never_comes_is_told() -> None:
+    with pytest.raises(PipelineError, match="never"):
+        parse_schedule("0 0 31 2 *").next_after(None, at("2026-03-01T12:00"))

@@ -1,0 +1,87 @@
+"""Who runs a pipeline, and whether its checkpoints and tables agree."""
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from headrace.pipelines.running.errors import PipelineRuns, StateDisagrees
+from headrace.pipelines.running.state import FlowState, PipelineState
+
+
+def with_batches(directory: Path, planned: int, committed: int) -> FlowState:
+    state = FlowState(directory)
+    for name, newest in (("offsets", planned), ("commits", committed)):
+        (state.checkpoint / name).mkdir(parents=True)
+        for batch in range(newest + 1):
+            (state.checkpoint / name / str(batch)).write_text("v1\n{}")
+    return state
+
+
+def hold(lake: Path, ready: "multiprocessing.synchronize.Event") -> None:
+    with PipelineState.of(lake, "orders").held():
+        ready.set()
+        multiprocessing.Event().wait(60)
+
+
+def test_a_second_process_is_refused_and_a_dead_one_holds_nothing(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    ready = context.Event()
+    process = context.Process(target=hold, args=(tmp_path, ready))
+    process.start()
+    state = PipelineState.of(tmp_path, "orders")
+    try:
+        assert ready.wait(60)
+        assert state.is_held()
+        with pytest.raises(PipelineRuns, match=f"process {process.pid}"), state.held():
+            pass
+    finally:
+        process.kill()
+        process.join()
+    with state.held():
+        assert state.is_held()
+    assert not state.is_held()
+
+
+def test_a_flow_keeps_its_name_in_the_tables(tmp_path: Path) -> None:
+    state = PipelineState.of(tmp_path, "orders").flow("staging.orders", 1)
+    assert state.writer() == state.writer()
+    assert state.writer() != PipelineState.of(tmp_path, "orders").flow("b", 1).writer()
+
+
+def test_a_table_may_be_one_batch_ahead_of_the_checkpoint(tmp_path: Path) -> None:
+    state = with_batches(tmp_path, planned=4, committed=3)
+    state.check("f", "staging.orders", 3)
+    state.check("f", "staging.orders", 4)
+
+
+def test_a_table_that_lost_batches_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(StateDisagrees, match="only up to 1"):
+        with_batches(tmp_path, planned=4, committed=4).check("f", "staging.orders", 1)
+
+
+def test_a_checkpoint_that_lost_batches_is_noticed(tmp_path: Path) -> None:
+    with pytest.raises(StateDisagrees, match="up to 7"):
+        with_batches(tmp_path, planned=4, committed=4).check("f", "staging.orders", 7)
+
+
+def test_a_checkpoint_that_was_removed_is_noticed_even_after_one_batch(tmp_path: Path) -> None:
+    with pytest.raises(StateDisagrees):
+        FlowState(tmp_path).check("f", "staging.orders", 0)
+
+
+def test_a_stop_is_asked_for_once(tmp_path: Path) -> None:
+    state = PipelineState.of(tmp_path, "orders")
+    state.directory.mkdir(parents=True)
+    state.ask_to_stop()
+    assert state.is_asked_to_stop()
+    state.forget_stop()
+    assert not state.is_asked_to_stop()
+
+
+def test_starts_are_read_from_what_the_source_keeps(tmp_path: Path) -> None:
+    state = FlowState(tmp_path)
+    state.starts.mkdir()
+    (state.starts / "starts.json").write_text(json.dumps({"offsets": {"orders": {"0": 4}}}))
+    assert state.started_at() == {"orders": {"0": 4}}

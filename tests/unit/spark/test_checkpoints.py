@@ -1,0 +1,66 @@
+"""What a checkpoint says of its batches."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headrace.spark.checkpoints import (
+    CheckpointDamaged,
+    Ranges,
+    ends,
+    newest_commit,
+    newest_plan,
+    ranges,
+)
+
+
+def plan(checkpoint: Path, batch: int, *sources: object) -> None:
+    directory = checkpoint / "offsets"
+    directory.mkdir(parents=True, exist_ok=True)
+    lines = [source if isinstance(source, str) else json.dumps(source) for source in sources]
+    (directory / str(batch)).write_text("\n".join(["v1", '{"batchWatermarkMs":0}', *lines]))
+
+
+def test_a_new_checkpoint_has_no_batches(tmp_path: Path) -> None:
+    assert (newest_plan(tmp_path), newest_commit(tmp_path)) == (-1, -1)
+
+
+def test_the_newest_batch_is_the_largest_number_and_not_a_hidden_file(tmp_path: Path) -> None:
+    for batch in (2, 9, 10):
+        plan(tmp_path, batch, {"orders": {"0": batch}})
+    (tmp_path / "offsets" / ".11.crc").write_text("")
+    assert newest_plan(tmp_path) == 10
+
+
+def test_a_batch_begins_where_the_one_before_ended(tmp_path: Path) -> None:
+    plan(tmp_path, 0, {"orders": {"0": 5, "1": 7}})
+    plan(tmp_path, 1, {"orders": {"0": 9, "1": 7}})
+    assert ranges(tmp_path, 1) == Ranges(offsets={"orders": {"0": (5, 9), "1": (7, 7)}})
+
+
+def test_the_first_batch_begins_at_the_starts(tmp_path: Path) -> None:
+    plan(tmp_path, 0, {"orders": {"0": 50}})
+    assert ranges(tmp_path, 0, {"orders": {"0": 40}}).offsets == {"orders": {"0": (40, 50)}}
+
+
+def test_versions_of_tables_are_told_apart_from_offsets(tmp_path: Path) -> None:
+    plan(tmp_path, 0, {"table": "raw.orders", "version": 3}, {"payments": {"0": 2}})
+    found = ranges(tmp_path, 0)
+    assert found == Ranges(offsets={"payments": {"0": (0, 2)}}, inputs={"raw.orders": (0, 3)})
+
+
+def test_a_topic_may_be_called_table(tmp_path: Path) -> None:
+    plan(tmp_path, 0, {"table": {"0": 4}})
+    assert ranges(tmp_path, 0).offsets == {"table": {"0": (0, 4)}}
+
+
+def test_a_source_that_has_not_begun_has_no_offsets(tmp_path: Path) -> None:
+    plan(tmp_path, 0, "-", {"orders": {"0": 1}})
+    assert ends(tmp_path, 0) == [{}, {"orders": {"0": 1}}]
+
+
+def test_a_damaged_entry_is_named(tmp_path: Path) -> None:
+    plan(tmp_path, 0, "{torn")
+    with pytest.raises(CheckpointDamaged, match="offsets/0"):
+        ends(tmp_path, 0)
