@@ -1,0 +1,123 @@
+"""Columns of any type from JSON values: scalars by their converters, nested ones by scanning on."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.spark.decoding.ddl import ddl_of
+from headrace.spark.decoding.failures import MISSING, UNFIT, Failures
+from headrace.spark.decoding.json_scanning import count_items, scan_items, scan_objects
+from headrace.spark.decoding.scalars import noted, scalar_column
+from headrace.spark.decoding.spans import ABSENT, ARRAY, NULL, OBJECT, VOID, Spans, bitmap
+
+
+def object_columns(spans: Spans, fields: list[Any], path: str, failures: Failures) -> list[Spans]:
+    """The spans of each field of these objects; rows that are no objects become null."""
+    names = [field.name.encode() for field in fields]
+    name_text = np.frombuffer(b"".join(names) or b"\0", np.uint8)
+    name_ends = np.cumsum([0, *map(len, names)], dtype=np.int32)
+    shape = (len(fields), len(spans))
+    found = (np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.empty(shape, np.uint8))
+    scan_objects(
+        spans.address, spans.starts, spans.ends, spans.kinds,
+        name_text.ctypes.data, name_ends,
+        spans.rows, failures.column(path, "STRUCT"), found, noted(failures),
+    )  # fmt: skip
+    starts, ends, kinds = found
+    return [
+        Spans(spans.data, starts[index], ends[index], kinds[index], spans.rows)
+        for index in range(len(fields))
+    ]
+
+
+def column_of(spans: Spans, field: Any, path: str, failures: Failures) -> Any:
+    """An Arrow array with the field's type; what does not fit is null and noted."""
+    type_ = field.type
+    column = failures.column(path, ddl_of(type_))
+    if not field.nullable:
+        for index in np.flatnonzero((spans.kinds == ABSENT) | (spans.kinds == NULL)):
+            failures.note(MISSING, spans, index, column)
+    if pa.types.is_struct(type_):
+        return struct_column(checked(spans, OBJECT, column, failures), type_, path, failures)
+    if pa.types.is_map(type_):
+        return map_column(checked(spans, OBJECT, column, failures), type_, path, failures)
+    if pa.types.is_list(type_):
+        return list_column(checked(spans, ARRAY, column, failures), type_, path, failures)
+    return scalar_column(spans, type_, column, failures)
+
+
+def checked(spans: Spans, kind: int, column: int, failures: Failures) -> Spans:
+    """The same spans, void where a value is not of the one kind that fits."""
+    for index in np.flatnonzero((spans.kinds > NULL) & (spans.kinds != kind)):
+        failures.note(UNFIT, spans, index, column)
+    kinds = np.where(spans.kinds == kind, spans.kinds, VOID).astype(np.uint8)
+    return Spans(spans.data, spans.starts, spans.ends, kinds, spans.rows)
+
+
+def struct_column(spans: Spans, type_: Any, path: str, failures: Failures) -> Any:
+    fields = list(type_)
+    parts = object_columns(spans, fields, path, failures)
+    children = [
+        column_of(part, field, f"{path}.{field.name}", failures)
+        for part, field in zip(parts, fields, strict=True)
+    ]
+    is_valid = (spans.kinds == OBJECT).astype(np.uint8)
+    return pa.Array.from_buffers(loosened(type_), len(spans), [bitmap(is_valid)], children=children)
+
+
+def list_column(spans: Spans, type_: Any, path: str, failures: Failures) -> Any:
+    offsets, _, values = items_of(spans)
+    child = column_of(values, type_.value_field, f"{path}[]", failures)
+    is_valid = (spans.kinds == ARRAY).astype(np.uint8)
+    buffers = [bitmap(is_valid), pa.py_buffer(offsets)]
+    return pa.Array.from_buffers(loosened(type_), len(spans), buffers, children=[child])
+
+
+def map_column(spans: Spans, type_: Any, path: str, failures: Failures) -> Any:
+    offsets, keys, values = items_of(spans)
+    key_column = column_of(keys, type_.key_field, f"{path} key", failures)
+    value_column = column_of(values, type_.item_field, f"{path}[]", failures)
+    entry_type = pa.struct([loosened_field(type_.key_field), loosened_field(type_.item_field)])
+    entries = pa.Array.from_buffers(
+        entry_type, len(values), [None], children=[key_column, value_column]
+    )
+    is_valid = (spans.kinds == OBJECT).astype(np.uint8)
+    buffers = [bitmap(is_valid), pa.py_buffer(offsets)]
+    return pa.Array.from_buffers(loosened(type_), len(spans), buffers, children=[entries])
+
+
+def items_of(spans: Spans) -> tuple[Any, Spans, Spans]:
+    """All that arrays or objects hold: where each one's items begin, their keys, their values."""
+    offsets = np.empty(len(spans) + 1, np.int32)
+    count = count_items(spans.address, spans.starts, spans.kinds, spans.ends, offsets)
+    keys, values = empty_spans(count), empty_spans(count)
+    rows = np.empty(count, np.int32)
+    scan_items(spans.address, spans.starts, spans.kinds, spans.ends, spans.rows, keys, values, rows)
+    return offsets, Spans(spans.data, *keys, rows), Spans(spans.data, *values, rows)
+
+
+def empty_spans(count: int) -> tuple[Any, Any, Any]:
+    return np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.uint8)
+
+
+def loosened_field(field: Any) -> Any:
+    return pa.field(field.name, loosened(field.type), nullable=field.nullable)
+
+
+def loosened(type_: Any) -> Any:
+    """The type with struct fields that may be null: a row of a bad payload has no values."""
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, loosened(field.type)) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(loosened(type_.key_type), loosened(type_.item_type))
+    if pa.types.is_list(type_):
+        return pa.list_(pa.field("element", loosened(type_.value_type)))
+    return type_
+
+
+def loosened_schema(declared: Any) -> Any:
+    """The schema of the rows: a bad payload has nulls, so every column may be null."""
+    return pa.schema(
+        [pa.field(field.name, loosened(field.type), metadata=field.metadata) for field in declared]
+    )

@@ -1,0 +1,499 @@
+"""JSON by RFC 8259, walked over by compiled code: it notes where values lie and converts none.
+
+# Compiled code compares with each of two constants; a tuple of them would be a loop.
+# ruff: noqa: SIM109
+
+Every text is checked to its last byte, also the parts that no column asks for, so a payload that
+is not JSON never passes as one. A function that meets a fault returns where it is, and the fault's
+code (failures.py) in the place of a kind (spans.py).
+"""
+
+# Compiled code compares with each of two constants; a tuple of them would be a loop.
+# ruff: noqa: SIM109
+
+from typing import Any
+
+import numpy as np
+
+from headrace.spark.decoding.failures import (
+    BAD_ESCAPE,
+    CONTROL_CHARACTER,
+    CUT_SHORT,
+    EMPTY,
+    NOT_AN_OBJECT,
+    TOO_DEEP,
+    TRAILING,
+    UNEXPECTED,
+)
+from headrace.spark.decoding.json_strings import unescape
+from headrace.spark.decoding.memory import byte_at, compiled
+from headrace.spark.decoding.spans import (
+    ABSENT,
+    ARRAY,
+    ESCAPED,
+    FALSE,
+    FLOAT,
+    INTEGER,
+    NULL,
+    OBJECT,
+    STRING,
+    TRUE,
+    VOID,
+)
+
+DEPTH_MAX = 128
+"""How deeply a payload may nest, declared or not."""
+
+FAULT = 32
+"""Kinds from here on are faults."""
+
+QUOTE, BACKSLASH, COMMA, COLON = 34, 92, 44, 58
+OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET = 123, 125, 91, 93
+PLUS, MINUS, POINT, ZERO, NINE = 43, 45, 46, 48, 57
+SPACE = 32
+
+Span = tuple[int, int, int, int]
+"""Where a value's span begins and ends, where the text goes on behind it, and its kind."""
+
+# What may come next within a container.
+FIRST_VALUE, VALUE, FIRST_KEY, KEY, COMMA_OR_END = 0, 1, 2, 3, 4
+
+
+@compiled
+def skip_spaces(data: int, at: int, end: int) -> int:
+    while at < end:
+        byte = byte_at(data, at)
+        if byte > SPACE or not (byte == 32 or byte == 10 or byte == 13 or byte == 9):
+            return at
+        at += 1
+    return at
+
+
+@compiled
+def is_hex(byte: int) -> bool:
+    return ZERO <= byte <= NINE or 65 <= byte <= 70 or 97 <= byte <= 102
+
+
+@compiled
+def is_escape(byte: int) -> bool:
+    """Whether this may follow a backslash: a quote, a backslash, a slash, or one of bfnrt."""
+    if byte == QUOTE or byte == BACKSLASH or byte == 47:
+        return True
+    return byte == 98 or byte == 102 or byte == 110 or byte == 114 or byte == 116
+
+
+@compiled
+def is_plain(byte: int) -> bool:
+    """Whether a byte stands for itself within a string."""
+    return byte >= SPACE and byte != QUOTE and byte != BACKSLASH
+
+
+@compiled
+def scan_string(data: int, at: int, end: int) -> tuple[int, int]:
+    """From behind the opening quote: where the closing one is, and how the text is written."""
+    kind = STRING
+    while at < end:
+        byte = byte_at(data, at)
+        if byte == QUOTE:
+            return at, kind
+        if byte == BACKSLASH:
+            kind = ESCAPED
+            at += 1
+            if at >= end:
+                return at, CUT_SHORT
+            byte = byte_at(data, at)
+            if byte == 117:
+                if at + 4 >= end:
+                    return end, CUT_SHORT
+                for place in range(at + 1, at + 5):
+                    if not is_hex(byte_at(data, place)):
+                        return place, BAD_ESCAPE
+                at += 4
+            elif not is_escape(byte):
+                return at, BAD_ESCAPE
+        elif byte < SPACE:
+            return at, CONTROL_CHARACTER
+        at += 1
+    return end, CUT_SHORT
+
+
+@compiled
+def skip_digits(data: int, at: int, end: int) -> int:
+    while at < end and ZERO <= byte_at(data, at) <= NINE:
+        at += 1
+    return at
+
+
+@compiled
+def scan_number(data: int, at: int, end: int) -> tuple[int, int]:
+    """From its first byte: where the number ends, and whether it is an integer."""
+    kind = INTEGER
+    if byte_at(data, at) == MINUS:
+        at += 1
+    begin = at
+    at = skip_digits(data, at, end)
+    if at == begin:
+        return at, CUT_SHORT if at >= end else UNEXPECTED
+    if byte_at(data, begin) == ZERO and at > begin + 1:
+        return begin + 1, UNEXPECTED
+    if at < end and byte_at(data, at) == POINT:
+        kind = FLOAT
+        begin = at + 1
+        at = skip_digits(data, begin, end)
+        if at == begin:
+            return at, CUT_SHORT if at >= end else UNEXPECTED
+    if at < end and (byte_at(data, at) | 32) == 101:
+        kind = FLOAT
+        at += 1
+        if at < end and (byte_at(data, at) == PLUS or byte_at(data, at) == MINUS):
+            at += 1
+        begin = at
+        at = skip_digits(data, begin, end)
+        if at == begin:
+            return at, CUT_SHORT if at >= end else UNEXPECTED
+    return at, kind
+
+
+@compiled
+def has_letters(data: int, at: int, end: int, first: int, second: int, third: int) -> bool:
+    """Whether the three letters after the one at `at` are these."""
+    return (
+        at + 3 < end
+        and byte_at(data, at + 1) == first
+        and byte_at(data, at + 2) == second
+        and byte_at(data, at + 3) == third
+    )
+
+
+@compiled
+def scan_literal(data: int, at: int, end: int) -> tuple[int, int]:
+    """true, false or null."""
+    byte = byte_at(data, at)
+    if byte == 116 and has_letters(data, at, end, 114, 117, 101):
+        return at + 4, TRUE
+    if byte == 110 and has_letters(data, at, end, 117, 108, 108):
+        return at + 4, NULL
+    if byte == 102 and has_letters(data, at, end, 97, 108, 115) and at + 4 < end:
+        return (at + 5, FALSE) if byte_at(data, at + 4) == 101 else (at, UNEXPECTED)
+    return at, UNEXPECTED
+
+
+@compiled
+def scan_scalar(data: int, at: int, end: int) -> Span:
+    """A value that holds no other: where its span begins and ends, and where the text goes on."""
+    byte = byte_at(data, at)
+    if byte == QUOTE:
+        stop, kind = scan_string(data, at + 1, end)
+        return at + 1, stop, stop + 1, kind
+    if byte == MINUS or ZERO <= byte <= NINE:
+        stop, kind = scan_number(data, at, end)
+    else:
+        stop, kind = scan_literal(data, at, end)
+    return at, stop, stop, kind
+
+
+@compiled
+def scan_key(data: int, at: int, end: int) -> Span:
+    """A key with its colon: the key's span, where its value may begin, and how it is written."""
+    if byte_at(data, at) != QUOTE:
+        return at, at, at, UNEXPECTED
+    stop, kind = scan_string(data, at + 1, end)
+    if kind >= FAULT:
+        return stop, stop, stop, kind
+    after = skip_spaces(data, stop + 1, end)
+    if after >= end:
+        return after, after, after, CUT_SHORT
+    if byte_at(data, after) != COLON:
+        return after, after, after, UNEXPECTED
+    after = skip_spaces(data, after + 1, end)
+    if after >= end:
+        return after, after, after, CUT_SHORT
+    return at + 1, stop, after, kind
+
+
+@compiled
+def skip_container(data: int, at: int, end: int, stack: Any) -> tuple[int, int]:
+    """From an opening bracket or brace to behind the closing one, all between them checked."""
+    stack[0] = byte_at(data, at)
+    depth = 1
+    state = FIRST_KEY if byte_at(data, at) == OPEN_BRACE else FIRST_VALUE
+    at += 1
+    while True:
+        at = skip_spaces(data, at, end)
+        if at >= end:
+            return at, CUT_SHORT
+        byte = byte_at(data, at)
+        if byte == CLOSE_BRACE or byte == CLOSE_BRACKET:
+            # A brace's number is its partner's plus two.
+            may_close = state == COMMA_OR_END or state == FIRST_KEY or state == FIRST_VALUE
+            if not may_close or stack[depth - 1] != byte - 2:
+                return at, UNEXPECTED
+            depth -= 1
+            at += 1
+            if depth == 0:
+                return at, OBJECT
+            state = COMMA_OR_END
+        elif state == COMMA_OR_END:
+            if byte != COMMA:
+                return at, UNEXPECTED
+            state = KEY if stack[depth - 1] == OPEN_BRACE else VALUE
+            at += 1
+        elif state == FIRST_KEY or state == KEY:
+            fault_at, _, at, kind = scan_key(data, at, end)
+            if kind >= FAULT:
+                return fault_at, kind
+            state = VALUE
+        elif byte == OPEN_BRACE or byte == OPEN_BRACKET:
+            if depth == len(stack):
+                return at, TOO_DEEP
+            stack[depth] = byte
+            depth += 1
+            at += 1
+            state = FIRST_KEY if byte == OPEN_BRACE else FIRST_VALUE
+        else:
+            _, stop, at, kind = scan_scalar(data, at, end)
+            if kind >= FAULT:
+                return stop, kind
+            state = COMMA_OR_END
+
+
+@compiled
+def scan_value(data: int, at: int, end: int, stack: Any) -> Span:
+    """Any value: its span's begin and end, where the text goes on, and its kind."""
+    byte = byte_at(data, at)
+    if byte == OPEN_BRACE or byte == OPEN_BRACKET:
+        stop, kind = skip_container(data, at, end, stack)
+        if kind < FAULT:
+            kind = OBJECT if byte == OPEN_BRACE else ARRAY
+        return at, stop, stop, kind
+    return scan_scalar(data, at, end)
+
+
+@compiled
+def has_name(data: int, start: int, stop: int, names: int, begin: int, end: int) -> bool:
+    if stop - start != end - begin:
+        return False
+    for index in range(stop - start):
+        if byte_at(data, start + index) != byte_at(names, begin + index):
+            return False
+    return True
+
+
+@compiled
+def named_field(data: int, start: int, stop: int, names: int, name_ends: Any, guess: int) -> int:
+    """Which column has this key as its name, or -1. Records mostly have their keys in one order."""
+    count = len(name_ends) - 1
+    for step in range(count):
+        column = guess + step
+        if column >= count:
+            column -= count
+        if has_name(data, start, stop, names, name_ends[column], name_ends[column + 1]):
+            return column
+    return -1
+
+
+@compiled
+def keyed_column(
+    data: int, start: int, stop: int, kind: int, names: int, name_ends: Any, guess: int
+) -> int:
+    if kind == ESCAPED:
+        scratch = np.empty(stop - start, np.uint8)
+        length = unescape(data, start, stop, scratch, 0)
+        return named_field(scratch.ctypes.data, 0, length, names, name_ends, guess)
+    return named_field(data, start, stop, names, name_ends, guess)
+
+
+@compiled
+def guessed_key(data: int, at: int, end: int, names: int, begin: int, length: int) -> int:
+    """Where the value of this very key begins, if the key is here and plainly written, else -1.
+
+    Records mostly have their keys in the schema's order; comparing is quicker than scanning.
+    """
+    stop = at + 1 + length
+    if stop + 2 >= end or byte_at(data, at) != QUOTE or byte_at(data, stop) != QUOTE:
+        return -1
+    for index in range(length):
+        byte = byte_at(data, at + 1 + index)
+        if byte != byte_at(names, begin + index) or not is_plain(byte):
+            return -1
+    if byte_at(data, stop + 1) != COLON:
+        return -1
+    after = skip_spaces(data, stop + 2, end)
+    return after if after < end else -1
+
+
+@compiled
+def scan_members(
+    data: int,
+    at: int,
+    end: int,
+    names: int,
+    name_ends: Any,
+    row: int,
+    starts: Any,
+    ends: Any,
+    kinds: Any,
+    stack: Any,
+) -> tuple[int, int]:
+    """From behind an opening brace: note the spans of a row's columns. The last of a name holds."""
+    guess = 0
+    count = len(name_ends) - 1
+    at = skip_spaces(data, at, end)
+    if at < end and byte_at(data, at) == CLOSE_BRACE:
+        return at + 1, OBJECT
+    while True:
+        if at >= end:
+            return at, CUT_SHORT
+        column, after = guess, -1
+        if guess < count:
+            begin = name_ends[guess]
+            after = guessed_key(data, at, end, names, begin, name_ends[guess + 1] - begin)
+        if after < 0:
+            key_start, key_stop, after, kind = scan_key(data, at, end)
+            if kind >= FAULT:
+                return key_start, kind
+            column = keyed_column(data, key_start, key_stop, kind, names, name_ends, guess)
+        at = after
+        start, stop, at, kind = scan_value(data, at, end, stack)
+        if kind >= FAULT:
+            return stop, kind
+        if column >= 0:
+            starts[column, row] = start
+            ends[column, row] = stop
+            kinds[column, row] = kind
+            guess = column + 1
+        at = skip_spaces(data, at, end)
+        if at >= end:
+            return at, CUT_SHORT
+        if byte_at(data, at) == CLOSE_BRACE:
+            return at + 1, OBJECT
+        if byte_at(data, at) != COMMA:
+            return at, UNEXPECTED
+        at = skip_spaces(data, at + 1, end)
+
+
+@compiled
+def scan_root(
+    data: int,
+    at: int,
+    end: int,
+    names: int,
+    name_ends: Any,
+    row: int,
+    starts: Any,
+    ends: Any,
+    kinds: Any,
+    stack: Any,
+) -> tuple[int, int]:
+    """A whole text that shall be an object; `null` is none, and no fault either."""
+    at = skip_spaces(data, at, end)
+    if at >= end:
+        return at, EMPTY
+    if byte_at(data, at) == OPEN_BRACE:
+        at, kind = scan_members(
+            data, at + 1, end, names, name_ends, row, starts, ends, kinds, stack
+        )
+    else:
+        start, stop, at, kind = scan_value(data, at, end, stack)
+        if kind >= FAULT:
+            return stop, kind
+        if kind != NULL:
+            return start, NOT_AN_OBJECT
+    if kind >= FAULT:
+        return at, kind
+    at = skip_spaces(data, at, end)
+    if at < end:
+        return at, TRAILING
+    return at, kind
+
+
+@compiled
+def scan_objects(
+    data: int,
+    froms: Any,
+    tos: Any,
+    roots: Any,
+    names: int,
+    name_ends: Any,
+    rows: Any,
+    column: int,
+    found: Any,
+    noted: Any,
+) -> None:
+    """Spans of the columns of each object; what is no object is void, or noted as a failure.
+
+    `found` is (starts, ends, kinds), each by column and row; `noted` is (codes, starts, ends,
+    columns) by the payload's row, which `rows` gives.
+    """
+    starts, ends, kinds = found
+    codes, fault_starts, fault_ends, fault_columns = noted
+    stack = np.empty(DEPTH_MAX, np.uint8)
+    count = len(name_ends) - 1
+    for row in range(len(froms)):
+        fill = ABSENT if roots[row] == OBJECT else VOID
+        for index in range(count):
+            kinds[index, row] = fill
+        if fill == VOID:
+            continue
+        at, kind = scan_root(
+            data, froms[row], tos[row], names, name_ends, row, starts, ends, kinds, stack
+        )
+        if kind != OBJECT:
+            roots[row] = NULL
+            for index in range(count):
+                kinds[index, row] = VOID
+        if kind >= FAULT and codes[rows[row]] == 0:
+            codes[rows[row]] = kind
+            fault_starts[rows[row]] = at
+            fault_ends[rows[row]] = tos[row]
+            fault_columns[rows[row]] = column
+
+
+@compiled
+def count_items(data: int, froms: Any, kinds: Any, tos: Any, counts: Any) -> int:
+    """How many values each array or object holds; all of them are checked already."""
+    stack = np.empty(DEPTH_MAX, np.uint8)
+    total = 0
+    for row in range(len(froms)):
+        counts[row] = total
+        if kinds[row] == ARRAY or kinds[row] == OBJECT:
+            end = tos[row] - 1
+            at = skip_spaces(data, froms[row] + 1, end)
+            while at < end:
+                if kinds[row] == OBJECT:
+                    _, _, at, _ = scan_key(data, at, end)
+                _, _, at, _ = scan_value(data, at, end, stack)
+                total += 1
+                at = skip_spaces(data, at, end)
+                at = skip_spaces(data, at + 1, end)
+    counts[len(froms)] = total
+    return total
+
+
+@compiled
+def scan_items(
+    data: int, froms: Any, kinds: Any, tos: Any, rows: Any, keys: Any, values: Any, item_rows: Any
+) -> None:
+    """The spans of all keys and values of arrays and objects, one after the other."""
+    key_starts, key_ends, key_kinds = keys
+    value_starts, value_ends, value_kinds = values
+    stack = np.empty(DEPTH_MAX, np.uint8)
+    item = 0
+    for row in range(len(froms)):
+        if kinds[row] == ARRAY or kinds[row] == OBJECT:
+            end = tos[row] - 1
+            at = skip_spaces(data, froms[row] + 1, end)
+            while at < end:
+                if kinds[row] == OBJECT:
+                    start, stop, at, kind = scan_key(data, at, end)
+                    key_starts[item] = start
+                    key_ends[item] = stop
+                    key_kinds[item] = kind
+                start, stop, at, kind = scan_value(data, at, end, stack)
+                value_starts[item] = start
+                value_ends[item] = stop
+                value_kinds[item] = kind
+                item_rows[item] = rows[row]
+                item += 1
+                at = skip_spaces(data, at, end)
+                at = skip_spaces(data, at + 1, end)

@@ -1,0 +1,115 @@
+"""Which decoder a source's options ask for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from headrace.spark.decoding.ddl import schema_of
+from headrace.spark.decoding.decoder import Decoder
+from headrace.spark.decoding.errors import InvalidFormatOption
+
+BYTES = "bytes"
+FORMATS = (BYTES, "json", "csv", "avro")
+
+REGISTRY_URL = "schema.registry.url"
+REGISTRY_LOGIN = "schema.registry.basic.auth.user.info"
+
+SCHEMA_FILE_BYTES_MAX = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadOptions:
+    """A source's options, by names in any case as Spark has them."""
+
+    values: Mapping[str, str]
+
+    def text(self, name: str, default: str = "") -> str:
+        return self.values.get(name.lower(), default)
+
+    def flag(self, name: str) -> bool:
+        value = self.text(name, "false").strip().lower()
+        if value not in ("true", "false"):
+            raise InvalidFormatOption(f"the option {name} is true or false, not {value!r}")
+        return value == "true"
+
+    def required(self, name: str, example: str) -> str:
+        value = self.text(name)
+        if not value.strip():
+            format_ = self.text("format")
+            raise InvalidFormatOption(
+                f"the payload format {format_} needs the option {name}, such as {example}"
+            )
+        return value
+
+    def schema_text(self, name: str, begins_with: tuple[str, ...], example: str) -> str:
+        """A schema's text, or that of the file that the option names.
+
+        Files are read here, where the query is planned: workers may not have them.
+        """
+        value = self.required(name, example)
+        if value.lstrip().startswith(begins_with) or "\n" in value:
+            return value
+        path = Path(value.removeprefix("file://"))
+        try:
+            if path.stat().st_size > SCHEMA_FILE_BYTES_MAX:
+                raise InvalidFormatOption(f"the schema file {path} is larger than 1 MB")
+            return path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidFormatOption(
+                f"the option {name} is neither a schema nor a file that can be read: {error}"
+            ) from error
+
+
+def decoder_of(
+    options: Mapping[str, str], properties: Mapping[str, str] | None = None
+) -> Decoder | None:
+    """The decoder that these options ask for, or None if payloads stay bytes.
+
+    `properties` are the client's; a registry's address and login may be among them.
+    """
+    lowered = {name.lower(): value for name, value in (properties or {}).items()}
+    lowered.update({name.lower(): value for name, value in options.items()})
+    wanted = PayloadOptions(lowered)
+    format_ = wanted.text("format", BYTES).strip().lower()
+    if format_ not in FORMATS:
+        raise InvalidFormatOption(
+            f"the payload format {format_!r} is not known; there are {', '.join(FORMATS)}"
+        )
+    match format_:
+        case "json":
+            return json_decoder(wanted)
+        case "csv":
+            return csv_decoder(wanted)
+        case "avro":
+            return avro_decoder(wanted)
+    return None
+
+
+def json_decoder(options: PayloadOptions) -> Decoder:
+    from headrace.spark.decoding.json_decoder import JsonDecoder
+
+    return JsonDecoder(schema_of(options.required("schema", "`id BIGINT, name STRING`")))
+
+
+def csv_decoder(options: PayloadOptions) -> Decoder:
+    from headrace.spark.decoding.csv_decoder import CsvDecoder
+
+    delimiter = options.text("delimiter") or options.text("sep", ",")
+    delimiter = {"\\t": "\t"}.get(delimiter, delimiter)
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        raise InvalidFormatOption(f"the option delimiter is one ASCII sign, not {delimiter!r}")
+    return CsvDecoder(
+        schema_of(options.required("schema", "`id BIGINT, name STRING`")),
+        delimiter=delimiter,
+        null_value=options.text("nullValue"),
+        header=options.flag("header"),
+    )
+
+
+def avro_decoder(options: PayloadOptions) -> Decoder:
+    from headrace.spark.decoding.avro_decoder import AvroDecoder
+
+    text = options.schema_text("schema", ("{", "["), "Avro's JSON or the path of an .avsc file")
+    decoder = AvroDecoder(text, text)
+    decoder.schema  # noqa: B018  # A bad schema is refused now, not in a worker.
+    return decoder

@@ -1,0 +1,183 @@
+"""Columns of scalar types from spans: one compiled pass per column, in Arrow's own buffers."""
+
+import base64
+import binascii
+import decimal
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.spark.decoding import number_texts, time_texts
+from headrace.spark.decoding.failures import UNFIT, Failures
+from headrace.spark.decoding.spans import FLOAT, INTEGER, STRING, Spans, bitmap
+from headrace.spark.decoding.string_texts import copy_strings, string_lengths, to_booleans
+
+NOT_FINITE = {
+    b"NaN": float("nan"),
+    b"Infinity": float("inf"),
+    b"+Infinity": float("inf"),
+    b"INF": float("inf"),
+    b"+INF": float("inf"),
+    b"-Infinity": float("-inf"),
+    b"-INF": float("-inf"),
+}
+"""How Spark reads the doubles that JSON has no numbers for, from strings."""
+
+Builder = Callable[[Spans, Any, int, Failures], Any]
+
+
+def scalar_column(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
+    """An Arrow array of this type; values that do not fit are null and noted as failures."""
+    return builder_of(type_)(spans, type_, column, failures)
+
+
+def builder_of(type_: Any) -> Builder:
+    if pa.types.is_string(type_):
+        return strings
+    if pa.types.is_integer(type_):
+        return integers
+    if pa.types.is_floating(type_):
+        return doubles
+    if pa.types.is_timestamp(type_):
+        return timestamps
+    if pa.types.is_boolean(type_):
+        return booleans
+    if pa.types.is_date32(type_):
+        return dates
+    if pa.types.is_decimal128(type_):
+        return decimals
+    assert pa.types.is_binary(type_), type_
+    return base64_texts
+
+
+def integers(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
+    values, is_valid = np.zeros(len(spans), np.int64), np.zeros(len(spans), np.uint8)
+    limits = np.iinfo(type_.to_pandas_dtype())
+    number_texts.to_integers(
+        spans.address, spans.starts, spans.ends, spans.kinds, spans.rows,
+        limits.min, limits.max, column, values, is_valid, noted(failures),
+    )  # fmt: skip
+    return fixed(type_, values.astype(type_.to_pandas_dtype(), copy=False), is_valid)
+
+
+def doubles(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
+    values, is_valid = np.zeros(len(spans), np.float64), np.zeros(len(spans), np.uint8)
+    hard = np.empty(len(spans), np.int32)
+    hard_count = number_texts.to_doubles(
+        spans.address, spans.starts, spans.ends, spans.kinds, spans.rows,
+        column, values, is_valid, hard, noted(failures),
+    )  # fmt: skip
+    for index in hard[:hard_count]:
+        text = spans.text(index)
+        value = NOT_FINITE.get(text) if spans.kinds[index] == STRING else float(text)
+        if value is None:
+            failures.note(UNFIT, spans, index, column)
+        else:
+            values[index], is_valid[index] = value, 1
+    with np.errstate(over="ignore"):  # Beyond a FLOAT's range is infinity, as in Spark.
+        return fixed(type_, values.astype(type_.to_pandas_dtype(), copy=False), is_valid)
+
+
+def decimals(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
+    words, is_valid = np.zeros((len(spans), 2), np.int64), np.zeros(len(spans), np.uint8)
+    hard = np.empty(len(spans), np.int32)
+    limit = 10 ** min(type_.precision, number_texts.SMALL_DIGITS) - 1
+    hard_count = number_texts.to_decimals(
+        spans.address, spans.starts, spans.ends, spans.kinds, spans.rows,
+        type_.scale, limit, column, words, is_valid, hard, noted(failures),
+    )  # fmt: skip
+    for index in hard[:hard_count]:
+        value = unscaled(spans.text(index), type_.precision, type_.scale)
+        if value is None:
+            failures.note(UNFIT, spans, index, column)
+        else:
+            low = value & 0xFFFF_FFFF_FFFF_FFFF
+            words[index, 0] = low - (1 << 64) if low >> 63 else low
+            words[index, 1] = value >> 64
+            is_valid[index] = 1
+    return fixed(type_, words, is_valid)
+
+
+def unscaled(text: bytes, precision: int, scale: int) -> int | None:
+    """The digits of a decimal as an integer, rounded half up, or None if they are too many."""
+    exact = decimal.Context(prec=len(text) + 100, rounding=decimal.ROUND_HALF_UP)
+    try:
+        value = decimal.Decimal(text.decode("ascii"))
+        # Exponents are bounded before they are spelt out as zeros.
+        if not value.is_finite() or value.adjusted() > precision:
+            return None
+        if value.adjusted() < -precision - 1:
+            return 0
+        rounded = value.quantize(decimal.Decimal(1).scaleb(-scale), context=exact)
+    except (decimal.InvalidOperation, UnicodeDecodeError):
+        return None
+    found = int(rounded.scaleb(scale, context=exact))
+    return found if unscaled_fits(found, precision) else None
+
+
+def unscaled_fits(value: int, precision: int) -> bool:
+    return abs(value) < int(10**precision)
+
+
+def timestamps(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
+    values, is_valid = np.zeros(len(spans), np.int64), np.zeros(len(spans), np.uint8)
+    time_texts.to_timestamps(
+        spans.address, spans.starts, spans.ends, spans.kinds, spans.rows,
+        type_.tz is not None, column, values, is_valid, noted(failures),
+    )  # fmt: skip
+    return fixed(type_, values, is_valid)
+
+
+def dates(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
+    values, is_valid = np.zeros(len(spans), np.int32), np.zeros(len(spans), np.uint8)
+    time_texts.to_dates(
+        spans.address, spans.starts, spans.ends, spans.kinds, spans.rows,
+        column, values, is_valid, noted(failures),
+    )  # fmt: skip
+    return fixed(type_, values, is_valid)
+
+
+def booleans(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
+    values, is_valid = np.zeros(len(spans), np.uint8), np.zeros(len(spans), np.uint8)
+    to_booleans(
+        spans.starts, spans.ends, spans.kinds, spans.rows,
+        column, values, is_valid, noted(failures),
+    )  # fmt: skip
+    return fixed(type_, np.packbits(values, bitorder="little"), is_valid)
+
+
+def strings(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
+    """Any value is text: a number or an object is kept as it is written."""
+    offsets = np.empty(len(spans) + 1, np.int32)
+    is_valid = np.empty(len(spans), np.uint8)
+    size = string_lengths(spans.address, spans.starts, spans.ends, spans.kinds, offsets, is_valid)
+    out = np.empty(size, np.uint8)
+    copy_strings(spans.address, spans.starts, spans.ends, spans.kinds, offsets, out)
+    buffers = [bitmap(is_valid), pa.py_buffer(offsets), pa.py_buffer(out)]
+    return pa.Array.from_buffers(type_, len(spans), buffers)
+
+
+def base64_texts(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
+    texts = strings(spans, pa.string(), column, failures).to_pylist()
+    values: list[bytes | None] = [None] * len(texts)
+    for index, text in enumerate(texts):
+        if text is None:
+            continue
+        try:
+            if spans.kinds[index] in (INTEGER, FLOAT):
+                raise ValueError
+            values[index] = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            failures.note(UNFIT, spans, index, column)
+    return pa.array(values, type_)
+
+
+def noted(failures: Failures) -> tuple[Any, Any, Any, Any]:
+    """The arrays of failures as compiled code takes them."""
+    return failures.codes, failures.starts, failures.ends, failures.columns
+
+
+def fixed(type_: Any, values: Any, is_valid: Any) -> Any:
+    return pa.Array.from_buffers(type_, len(is_valid), [bitmap(is_valid), pa.py_buffer(values)])

@@ -1,0 +1,78 @@
+"""Compiled converters to strings and booleans."""
+
+# Compiled code compares with each of two constants; a tuple of them would be a loop.
+# ruff: noqa: SIM109
+
+from typing import Any
+
+from headrace.spark.decoding.json_strings import unescape
+from headrace.spark.decoding.memory import byte_at, compiled
+from headrace.spark.decoding.number_texts import note_unfit
+from headrace.spark.decoding.spans import DOUBLED, ESCAPED, FALSE, NULL, TRUE
+
+QUOTE = 34
+
+
+@compiled
+def copy_string(data: int, start: int, end: int, kind: int, out: Any, to: int) -> int:
+    """Write a text without its escapes; returns where it ends."""
+    if kind == ESCAPED:
+        return unescape(data, start, end, out, to)
+    if kind == DOUBLED:
+        at = start
+        while at < end:
+            out[to] = byte_at(data, at)
+            to += 1
+            at += 2 if byte_at(data, at) == QUOTE else 1
+        return to
+    for index in range(end - start):
+        out[to + index] = byte_at(data, start + index)
+    return to + end - start
+
+
+@compiled
+def string_lengths(
+    data: int, starts: Any, ends: Any, kinds: Any, offsets: Any, is_valid: Any
+) -> int:
+    """How much room the texts may need at most: what is escaped is never shorter than its text."""
+    total = 0
+    for index in range(len(starts)):
+        offsets[index] = total
+        is_valid[index] = kinds[index] > NULL
+        if kinds[index] > NULL:
+            total += ends[index] - starts[index]
+    offsets[len(starts)] = total
+    return total
+
+
+@compiled
+def copy_strings(data: int, starts: Any, ends: Any, kinds: Any, offsets: Any, out: Any) -> None:
+    """Write all texts one after the other, and where each begins."""
+    to = 0
+    for index in range(len(starts)):
+        offsets[index] = to
+        if kinds[index] > NULL:
+            to = copy_string(data, starts[index], ends[index], kinds[index], out, to)
+    offsets[len(starts)] = to
+
+
+@compiled
+def to_booleans(
+    starts: Any,
+    ends: Any,
+    kinds: Any,
+    rows: Any,
+    column: int,
+    values: Any,
+    is_valid: Any,
+    noted: Any,
+) -> None:
+    for index in range(len(starts)):
+        kind = kinds[index]
+        if kind <= NULL:
+            continue
+        if kind == TRUE or kind == FALSE:
+            values[index] = kind == TRUE
+            is_valid[index] = 1
+        else:
+            note_unfit(noted, rows[index], starts[index], ends[index], column)
