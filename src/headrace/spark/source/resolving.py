@@ -1,0 +1,67 @@
+"""From what the options say to true offsets, by asking the cluster."""
+
+from collections.abc import Iterable
+
+from headrace.spark.source.brokers import Brokers, Topic, partitions_of
+from headrace.spark.source.errors import InvalidOption, SourceError
+from headrace.spark.source.offsets import (
+    EARLIEST,
+    LATEST,
+    Positions,
+    TopicPartition,
+    check_same_partitions,
+)
+from headrace.spark.source.options import Bound, Subscription, Unmatched
+
+
+def subscribed(brokers: Brokers, subscription: Subscription) -> list[Topic]:
+    """The topics that are read, as they are now or were a moment ago."""
+    topics = brokers.topics(subscription.names())
+    return [
+        topic
+        for topic in topics
+        if any(subscription.takes(place) for place in partitions_of([topic]))
+    ]
+
+
+def places_of(topics: Iterable[Topic], subscription: Subscription) -> list[TopicPartition]:
+    """The partitions that are read; one that is assigned and is not there is an error."""
+    there = partitions_of(topics)
+    missing = set(subscription.partitions) - set(there)
+    if missing:
+        raise InvalidOption(
+            f"assign names {', '.join(map(str, sorted(missing)))}: no such partition"
+        )
+    return [place for place in there if subscription.takes(place)]
+
+
+def resolved(brokers: Brokers, places: Iterable[TopicPartition], bound: Bound) -> Positions:
+    """The offset in every partition that a bound stands for."""
+    wanted = list(places)
+    if not wanted:
+        return {}
+    if bound.everywhere is not None:
+        return brokers.offsets(dict.fromkeys(wanted, bound.everywhere))
+    if bound.offsets is not None:
+        check_same_partitions(bound.option, bound.offsets, wanted)
+        asked = {place: at for place, at in bound.offsets.items() if at in (EARLIEST, LATEST)}
+        return {**bound.offsets, **(brokers.offsets(asked) if asked else {})}
+    times_ms = bound.timestamps_ms
+    if times_ms is None:
+        assert bound.timestamp_ms is not None
+        times_ms = dict.fromkeys(wanted, bound.timestamp_ms)
+    check_same_partitions(bound.option, times_ms, wanted)
+    return _at_times(brokers, times_ms, bound)
+
+
+def _at_times(brokers: Brokers, times_ms: Positions, bound: Bound) -> Positions:
+    found = brokers.offsets(times_ms)
+    unmatched = sorted(place for place, offset in found.items() if offset < 0)
+    if unmatched and bound.unmatched is Unmatched.ERROR:
+        raise SourceError(
+            f"{', '.join(map(str, unmatched))}: no record is as young as {bound.option} says;"
+            " choose an earlier time, or set startingOffsetsByTimestampStrategy=latest"
+        )
+    if unmatched:
+        found |= brokers.offsets(dict.fromkeys(unmatched, LATEST))
+    return found

@@ -1,0 +1,154 @@
+"""Where a stream stands and how far it may go next: the decisions of a stream's planning process.
+
+Topics are remembered by id from the first moment on (and beyond it, where starts are kept), so
+that one which was deleted and made again is noticed, whatever its offsets.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+
+from headrace.protocol.uuids import Uuid
+from headrace.spark.source import starts
+from headrace.spark.source.brokers import Brokers, Topic
+from headrace.spark.source.limits import admitted, backlog
+from headrace.spark.source.offsets import EARLIEST, LATEST, Positions, TopicPartition
+from headrace.spark.source.options import SourceOptions
+from headrace.spark.source.planning import Share, ranges_between, shares_of
+from headrace.spark.source.reading import recreated, report_loss
+from headrace.spark.source.resolving import places_of, resolved, subscribed
+from headrace.spark.source.sampling import record_bytes
+
+logger = logging.getLogger(__name__)
+
+
+class StreamPlan:
+    """Plans micro-batches; one for the life of a query's planning process."""
+
+    def __init__(
+        self, options: SourceOptions, brokers: Brokers, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._options = options
+        self._brokers = brokers
+        self._clock = clock
+        location = options.starts_location
+        self._path = None if location is None else starts.starts_path(location)
+        self._kept = None if self._path is None else starts.load(self._path)
+        self._topic_ids: dict[str, Uuid] = {} if self._kept is None else dict(self._kept.topic_ids)
+        self._restarted: Positions = {}
+        self._target: Positions | None = None
+        self._newest: Positions = {}
+        self._batch_at = clock()
+
+    def initial(self) -> Positions:
+        """Where the stream begins: resolved once, and the same whenever it is asked for."""
+        if self._kept is None:
+            places = places_of(self._topics(), self._options.subscription)
+            positions = resolved(self._brokers, places, self._options.start)
+            self._kept = starts.Starts(positions, dict(self._topic_ids))
+            self._keep()
+        return self._kept.positions
+
+    def prepare_available_now(self) -> None:
+        """From now on the stream ends where the topics end at this moment."""
+        self._target = self._ends()
+
+    def next_end(self, start: Positions, *, is_limited: bool) -> Positions:
+        """Where the micro-batch after `start` ends; `start` itself if there is none."""
+        ends = self._ends()
+        self._newest = dict(ends)
+        if self._target is not None:
+            ends = {place: min(ends.get(place, at), at) for place, at in self._target.items()}
+        begin = self._checked(start, ends)
+        ends = {place: at for place, at in ends.items() if place in begin or at}
+        waiting = backlog(begin, ends)
+        if self._is_held_back(sum(waiting.values()), is_limited=is_limited):
+            return start
+        options = self._options
+        sizes = None
+        if is_limited and options.bytes_max is not None:
+            sizes = record_bytes(self._brokers, {place: begin.get(place, 0) for place in waiting})
+        limits = (options.rows_max, options.bytes_max) if is_limited else (None, None)
+        end = admitted(begin, ends, *limits, sizes)
+        if end != start:
+            self._batch_at = self._clock()
+        return end
+
+    def shares(self, start: Positions, end: Positions) -> list[Share]:
+        """The tasks of a micro-batch; the same for the same positions."""
+        self._topics()
+        begin = {
+            place: 0 if self._restarted.get(place) == at else at for place, at in start.items()
+        }
+        ranges = ranges_between(begin, end, self._topic_ids)
+        return shares_of(ranges, self._options.tasks_min, self._options.task_rows_max)
+
+    @property
+    def newest(self) -> Positions:
+        """Where the topics ended when that was last asked."""
+        return self._newest
+
+    def _ends(self) -> Positions:
+        places = places_of(self._topics(), self._options.subscription)
+        return self._brokers.offsets(dict.fromkeys(places, LATEST)) if places else {}
+
+    def _is_held_back(self, rows: int, *, is_limited: bool) -> bool:
+        """Whether a batch waits to become larger."""
+        rows_min = self._options.rows_min
+        if rows_min is None or not is_limited or self._target is not None:
+            return False
+        return rows < rows_min and self._clock() - self._batch_at < self._options.delay_s_max
+
+    def _checked(self, start: Positions, ends: Positions) -> Positions:
+        """The true beginning of the next batch, after a look at what is gone."""
+        is_fatal = self._options.fails_on_data_loss
+        begin: Positions = {}
+        for place, at in start.items():
+            if place not in ends:
+                if self._target is None:
+                    self._report_gone(place, at)
+                else:
+                    begin[place] = at
+            elif self._restarted.get(place) == at:
+                begin[place] = 0
+            elif ends[place] < at and self._target is None:
+                earliest = self._brokers.offsets({place: EARLIEST})[place]
+                report_loss(place, ends[place], at, earliest, ends[place], is_fatal=is_fatal)
+                begin[place] = ends[place]
+            else:
+                self._restarted.pop(place, None)
+                begin[place] = at
+        return begin
+
+    def _report_gone(self, place: TopicPartition, at: int) -> None:
+        if self._options.fails_on_data_loss:
+            report_loss(place, at, at, 0, 0, is_fatal=True)
+        logger.warning("%s is gone after offset %d; going on without it", place, at)
+
+    def _topics(self) -> list[Topic]:
+        topics = subscribed(self._brokers, self._options.subscription)
+        self._remember(topics)
+        return topics
+
+    def _remember(self, topics: Iterable[Topic]) -> None:
+        """Know topics by id; one that has another id than before begins anew, or is refused."""
+        is_news = False
+        for topic in topics:
+            known = self._topic_ids.get(topic.name)
+            if known == topic.topic_id:
+                continue
+            if known is not None:
+                if self._options.fails_on_data_loss:
+                    raise recreated(topic.name)
+                logger.warning(
+                    "topic %s was deleted and made again: it is read from its beginning", topic.name
+                )
+            self._topic_ids[topic.name] = topic.topic_id
+            is_news = True
+        if is_news and self._kept is not None:
+            self._kept = starts.Starts(self._kept.positions, dict(self._topic_ids))
+            self._keep()
+
+    def _keep(self) -> None:
+        if self._path is not None and self._kept is not None:
+            starts.save(self._path, self._kept)

@@ -1,0 +1,85 @@
+"""`spark.readStream.format("headrace")`: planned in one process for the query's life.
+
+Spark asks for the latest offsets all the time, and for tasks with every micro-batch; each question
+costs at most a request to each leader.
+"""
+
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from headrace.spark.source.brokers import shared_brokers
+from headrace.spark.source.offsets import from_spark, to_spark
+from headrace.spark.source.options import SourceOptions
+from headrace.spark.source.progress import BackgroundCommits
+from headrace.spark.source.rows import Decoder
+from headrace.spark.source.stream_plan import StreamPlan
+from headrace.spark.source.tasks import ShareOfTopics, TaskReader
+
+SparkOffset = dict[str, dict[str, int]]
+
+
+class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans micro-batches; their tasks read them."""
+
+    def __init__(self, options: SourceOptions, schema: StructType, decoder: Decoder | None) -> None:
+        super().__init__(options, schema, decoder)
+        self._opened: StreamPlan | None = None
+        self._commits: BackgroundCommits | None = None
+
+    def initialOffset(self) -> SparkOffset:  # noqa: N802
+        return to_spark(self._plan.initial())
+
+    def latestOffset(self, start: SparkOffset, limit: ReadLimit) -> SparkOffset:  # noqa: N802
+        """The end of the next micro-batch; Spark may ask for everything, whatever the options."""
+        is_limited = not isinstance(limit, ReadAllAvailable)
+        return to_spark(self._plan.next_end(from_spark(start), is_limited=is_limited))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Spark knows one limit at a time; `latestOffset` heeds both."""
+        options = self._options
+        if options.rows_max is not None:
+            return ReadMaxRows(options.rows_max)
+        if options.bytes_max is not None:
+            return ReadMaxBytes(options.bytes_max)
+        return ReadAllAvailable() if options.rows_min is None else ReadMaxRows((1 << 63) - 1)
+
+    def reportLatestOffset(self) -> SparkOffset | None:  # noqa: N802
+        """What the last look at the topics found: the lag that progress shows."""
+        return to_spark(self._plan.newest) or None
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._plan.prepare_available_now()
+
+    def partitions(self, start: SparkOffset, end: SparkOffset) -> list[InputPartition]:
+        shares = self._plan.shares(from_spark(start), from_spark(end))
+        return [ShareOfTopics(share) for share in shares]
+
+    def commit(self, end: SparkOffset) -> None:
+        """Show progress under the group's name; the query does not wait for it."""
+        if self._options.group is not None:
+            if self._commits is None:
+                self._commits = BackgroundCommits(self._options.properties, self._options.group)
+            self._commits.offer(from_spark(end))
+
+    def stop(self) -> None:
+        if self._commits is not None:
+            self._commits.close()
+
+    @property
+    def _plan(self) -> StreamPlan:
+        if self._opened is None:
+            self._opened = StreamPlan(self._options, shared_brokers(self._options.properties))
+        return self._opened
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks get what was told, not what is open."""
+        return {**self.__dict__, "_opened": None, "_commits": None}
