@@ -104,35 +104,38 @@ class Columns:
 def columns_of(schema: StructType, options: SinkOptions) -> Columns:
     """Decide what each column is for, or say what is wrong with them."""
     kinds = {field.name: field.dataType for field in schema.fields}
-    if options.is_json:
-        parts = {name for name in _PARTS if name != "value" and name in kinds}
-        json_columns = _json_columns(list(kinds), parts, options.value_columns)
-        parts = {name for name in parts if _PARTS[name][0](kinds[name]) or name == "key"}
-    else:
-        parts = {name for name in _PARTS if name in kinds}
-        json_columns = ()
-        _check_all_are_used(kinds, parts)
+    parts = {name for name in _PARTS if name in kinds}
     if options.topic is not None:
         parts.discard("topic")
     elif "topic" not in parts:
         raise WrongColumns("where do the records go? Set the option topic, or add a column `topic`")
+    json_columns: tuple[str, ...] = ()
+    if options.is_json:
+        parts = {name for name in parts - {"value"} if name == "key" or _fits(name, kinds[name])}
+        json_columns = _json_columns(list(kinds), parts, options.value_columns)
+    else:
+        _check_all_are_used(kinds, parts)
     for name in sorted(parts):
-        fits, wanted = _PARTS[name]
-        if not fits(kinds[name]):
+        if not _fits(name, kinds[name]):
             raise WrongColumns(
-                f"column `{name}` is {kinds[name].simpleString()} and must be {wanted}"
+                f"column `{name}` is {kinds[name].simpleString()} and must be {_PARTS[name][1]}"
                 + ("; cast it, or set value.format=json" if name == "value" else "; cast it")
             )
     return Columns(frozenset(parts), json_columns)
 
 
+def _fits(part: str, kind: DataType) -> bool:
+    return _PARTS[part][0](kind)
+
+
 def _json_columns(names: Sequence[str], parts: set[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    """What the value is made of; a time is told twice, as it may well be the event's."""
     for name in wanted:
         if name not in names:
             raise WrongColumns(
                 f"value.columns names `{name}`, and the columns are {', '.join(names)}"
             )
-    chosen = tuple(wanted) or tuple(name for name in names if name not in parts)
+    chosen = tuple(wanted) or tuple(name for name in names if name not in parts - {"timestamp"})
     if not chosen:
         raise WrongColumns("value.format=json finds no column that the value could be made of")
     return chosen
@@ -144,7 +147,7 @@ def _check_all_are_used(kinds: dict[str, DataType], parts: set[str]) -> None:
             f"there is no column `value` among {', '.join(kinds) or 'no columns'}: make one, as by"
             " to_json(struct(*)), or set value.format=json"
         )
-    unused = [name for name in kinds if name not in parts and name not in IGNORED]
+    unused = [name for name in kinds if name not in _PARTS and name not in IGNORED]
     if unused:
         raise WrongColumns(
             f"{', '.join(f'`{name}`' for name in unused)} would not be written: a record has key,"

@@ -43,6 +43,8 @@ _DEFAULTS: dict[str, Any] = {
     "queue.buffering.max.kbytes": 2_097_151,  # Bounded here, so that no record is refused.
     "topic.metadata.propagation.max.ms": 5_000,
     "enable.metrics.push": False,
+    # A task's producer lives for moments; waiting for connections would be most of its life.
+    "enable.sparse.connections": False,
 }
 
 
