@@ -68,12 +68,20 @@ def evaluate_sql(sql: str, resolver: Resolver) -> "DataFrame":
         raise PipelineError(f"line {error.line} of the query: {error}") from error
     views = {(one.name, one.is_stream): _view_name(one) for one in found}
     made: list[str] = []
+    at_rest: set[str] = set()
     try:
         for (name, is_stream), view in views.items():
             frame = resolver.read_stream(name) if is_stream else resolver.read(name)
             frame.createOrReplaceTempView(view)
             made.append(view)
-        text = replaced(sql, found, lambda one: views[one.name, one.is_stream])
+            if not frame.isStreaming:
+                at_rest.add(name)
+        text = replaced(
+            sql,
+            found,
+            lambda one: views[one.name, one.is_stream],
+            lambda one: one.name in at_rest,
+        )
         return resolver.spark.sql(text)
     finally:
         if not _is_lazy(resolver.spark):

@@ -92,6 +92,8 @@ class Reference:
     """Where an alias can be put."""
     has_alias: bool
     line: int
+    stream_at: int = -1
+    """Where the word STREAM begins, if the relation is read as a stream."""
 
 
 def tokens(sql: str) -> list[Token]:
@@ -133,15 +135,24 @@ def references(sql: str) -> list[Reference]:
     return [one for one in _Finder(listed).found() if one.name not in own]
 
 
-def replaced(sql: str, found: Sequence[Reference], view_of: Callable[[Reference], str]) -> str:
+def replaced(
+    sql: str,
+    found: Sequence[Reference],
+    view_of: Callable[[Reference], str],
+    is_at_rest: Callable[[Reference], bool] = lambda _: False,
+) -> str:
     """The query with other relations in the place of those found.
 
     Each gets the table's name as its alias, so that `orders.id` means what it meant; where a
-    column is written with its zone as well, the zone is left out.
+    column is written with its zone as well, the zone is left out. What `is_at_rest` is no stream
+    this time, so the words STREAM and WATERMARK around it go.
     """
     edits: list[tuple[int, int, str]] = []
     for reference in found:
-        edits.append((reference.start, reference.end, quoted_name(view_of(reference))))
+        start, end = reference.start, reference.end
+        if reference.is_stream and is_at_rest(reference):
+            start, end = reference.stream_at, reference.alias_at
+        edits.append((start, end, quoted_name(view_of(reference))))
         if not reference.has_alias:
             alias = quoted_name(reference.name.rpartition(".")[2])
             edits.append((reference.alias_at, reference.alias_at, f" AS {alias}"))
@@ -285,8 +296,14 @@ class _Finder:
                 alias_at,
                 has_alias or self.listed[start - 1].upper == "TABLE",
                 self.listed[start].line,
+                self._stream_at(start) if is_stream else -1,
             )
         ]
+
+    def _stream_at(self, start: int) -> int:
+        """Where the STREAM before a relation begins: `STREAM name` or `STREAM(name)`."""
+        before = start - 1 if self.listed[start - 1].upper == "STREAM" else start - 2
+        return self.listed[before].start
 
     def _is_dotted(self, at: int) -> bool:
         return self.listed[at].text == "." and self.listed[at + 1].is_name

@@ -34,7 +34,7 @@ class Progress:
         from headrace.spark.source.progress import commit_progress
 
         ends = {
-            topic: {int(partition): to for partition, (_, to) in partitions.items()}
+            topic: {partition: to for partition, (_, to) in partitions.items()}
             for topic, partitions in ranges.offsets.items()
         }
         try:

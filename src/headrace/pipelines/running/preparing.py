@@ -31,7 +31,7 @@ from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, check_dec
 from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
 from headrace.pipelines.running.places import quarantine_name
 from headrace.pipelines.running.reading import TableReads, admitted, source_options
-from headrace.spark.tables.schemas import arrow_schema, spark_schema
+from headrace.spark.tables.schemas import arrow_schema_of, schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -254,7 +254,7 @@ class StandInReader:
         if name in preparation.pipeline.datasets:
             preparation.ensure(name)
         found = preparation.lake.table(name, preparation.generation_of(name))
-        return spark_schema(found.schema)
+        return schema_of(found.schema)
 
 
 def stream_stand_in(spark: "SparkSession", schema: "StructType") -> "DataFrame":
@@ -267,4 +267,7 @@ def stream_stand_in(spark: "SparkSession", schema: "StructType") -> "DataFrame":
 
 def plain_columns(schema: "StructType") -> pa.Schema:
     """What a table keeps of a flow's columns."""
-    return arrow_schema([field for field in schema.fields if field.name not in RESERVED])
+    from pyspark.sql.types import StructType
+
+    kept = [field for field in schema.fields if field.name not in RESERVED]
+    return arrow_schema_of(StructType(kept))

@@ -25,7 +25,7 @@ from headrace.pipelines.running.reading import SnapshotReader, TableReads, admit
 from headrace.pipelines.running.reports import Outcome
 from headrace.pipelines.running.state import read_json
 from headrace.runtime import files
-from headrace.spark.tables.schemas import spark_schema
+from headrace.spark.tables.schemas import schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -141,7 +141,7 @@ def _as_they_were(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812
 
     table = run.lake.table(flow.target, run.generation_of(flow.target))
-    schema = spark_schema(table.schema)
+    schema = schema_of(table.schema)
     texts = run.spark.createDataFrame(rows.select(["row"]))
     return texts.select(F.from_json("row", schema).alias("r")).select("r.*")
 
