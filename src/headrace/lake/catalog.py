@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
 
+from headrace.lake import merging
 from headrace.lake.data_files import check_partition_columns
 from headrace.lake.errors import (
     IncompatibleSchema,
@@ -27,7 +28,7 @@ from headrace.lake.errors import (
 )
 from headrace.lake.head import canonical
 from headrace.lake.schemas import evolution, normalised, type_text
-from headrace.lake.tables import Table
+from headrace.lake.tables import Optimized, Table
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*\.[A-Za-z_][A-Za-z0-9_-]*")
 
@@ -104,7 +105,10 @@ class Lake:
 
     def table(self, name: str, generation: int | None = None) -> Table:
         """The table that readers use now, or one generation of it."""
-        catalog = self.catalog()
+        return self.table_of(self.catalog(), name, generation)
+
+    def table_of(self, catalog: Catalog, name: str, generation: int | None = None) -> Table:
+        """A table as the catalog had it at some moment, for those who need several of one."""
         entry = catalog.tables.get(name)
         chosen = generation if generation is not None or entry is None else entry.current
         if entry is None or chosen is None:
@@ -115,6 +119,36 @@ class Lake:
                 f" {', '.join(map(str, sorted(entry.generations)))}"
             )
         return Table(name, self.root / entry.generations[chosen].place, chosen)
+
+    def view(self, name: str) -> MergedViewEntry:
+        catalog = self.catalog()
+        if name not in catalog.views:
+            raise NoSuchTable(name, [*catalog.tables, *catalog.views])
+        return catalog.views[name]
+
+    def merged_rows(self, view: MergedViewEntry | str) -> pa.Table:
+        """The rows of a merged view at this moment."""
+        return merging.merged_rows(self, self.view(view) if isinstance(view, str) else view)
+
+    def optimize(self, name: str, generation: int | None = None) -> Optimized:
+        """Join a table's small files, as far as that keeps merged views over it exact.
+
+        What a batch layer has not covered yet must still be told apart by commit: its next run
+        covers up to some commit, and a file with rows of both sides would be counted wrong.
+        """
+        catalog = self.catalog()
+        batches = [
+            self.table_of(catalog, view.batch, generation)
+            for view in catalog.views.values()
+            for generation in _generations_in_use(catalog.tables.get(view.batch))
+        ]
+        covered = [
+            merging.covered_version(batch)
+            for batch in batches
+            if batch.name != name and merging.input_of(batch) in (name, None)
+        ]
+        table = self.table_of(catalog, name, generation)
+        return table.optimize(min(covered) if covered else None)
 
     def create(
         self,
@@ -230,6 +264,13 @@ def check_name(name: str) -> None:
             f"{name!r} is no name of a table; it is a zone and a name joined by a dot, as in"
             " raw.orders, of letters, digits, - and _"
         )
+
+
+def _generations_in_use(entry: Entry | None) -> list[int]:
+    """The current generation, and those that are being built to follow it."""
+    if entry is None:
+        return []
+    return [number for number in entry.generations if number >= (entry.current or 0)]
 
 
 def _with_table(catalog: Catalog, entry: Entry) -> Catalog:

@@ -8,7 +8,7 @@ commit protocol on a file system; a planner who lost looks again and plans anew.
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import msgspec
 
-from headrace.lake.data_files import DataFile
+from headrace.lake.data_files import DataFile, label_of
 from headrace.lake.errors import LakeError, VersionGone, WriteFailed
 from headrace.lake.lineage import Lineage
 
@@ -218,6 +218,22 @@ class CommitLog:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def versions_of(log: CommitLog, paths: Set[str], newest: int) -> dict[str, int]:
+    """The commit that the rows of each file came with, looked up from the newest backwards.
+
+    Files that were rewritten carry it in their names, so that the log need not be asked.
+    """
+    known = {path: label[1] for path in paths if (label := label_of(path)) is not None}
+    version = newest
+    while len(known) < len(paths) and log.has(version):
+        for add in log.read(version).adds:
+            path = unquote(add.path)
+            if path in paths and path not in known:
+                known[path] = version
+        version -= 1
+    return {path: known.get(path, version) for path in paths}
 
 
 def information(

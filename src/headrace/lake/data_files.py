@@ -13,9 +13,10 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from pathlib import Path
+from string import ascii_letters, digits
 from typing import Any, Self
-from urllib.parse import quote
 from uuid import uuid4
 
 import pyarrow as pa
@@ -32,6 +33,8 @@ _GROUP_ROWS = 1 << 20
 _OPEN_FILES_MAX = 32
 """Beyond it the partition that waited longest is closed; more of its rows begin a new file."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+_FOLDER_BYTES_MAX = 255
+_UNESCAPED = frozenset(ascii_letters + digits + " !$&()+,-.;@_~")
 _LABEL = re.compile(r"part-v(\d+)-v(\d+)-[0-9a-f]{32}\.zstd\.parquet")
 
 
@@ -131,10 +134,7 @@ class FileWriter:
             self._finish(values)
 
     def _begin(self, values: tuple[str | None, ...]) -> "_OpenFile":
-        folders = [
-            f"{escaped(name)}={_NULL_PARTITION if value is None else escaped(value)}"
-            for name, value in zip(self._partition_by, values, strict=True)
-        ]
+        folders = map(folder_of, self._partition_by, values)
         path = "/".join([*folders, f"{self._prefix}-{uuid4().hex}.zstd.parquet"])
         file = _OpenFile(self._place, path, self._stored)
         self._open[values] = file
@@ -159,9 +159,15 @@ def label_of(path: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
-def escaped(text: str) -> str:
-    """A partition's name or value as part of a folder's name, as Hive, Spark and DuckDB read it."""
-    return quote(text, safe=" !$&()+,;@[]{}~")
+def folder_of(name: str, value: str | None) -> str:
+    """The folder of a partition, named as Hive, Spark and DuckDB read it.
+
+    A value that is too long for a folder's name gets a shorter one; the log has the value.
+    """
+    folder = f"{_escaped(name)}={_NULL_PARTITION if value is None else _escaped(value)}"
+    if len(folder.encode()) <= _FOLDER_BYTES_MAX:
+        return folder
+    return f"{_escaped(name)[:64]}-{sha256(folder.encode()).hexdigest()}"
 
 
 def partition_text(value: Any) -> str | None:
@@ -281,6 +287,11 @@ def _split(rows: Any, by: Sequence[str]) -> Iterator[tuple[tuple[str | None, ...
             same = pc.is_null(column) if value is None else pc.equal(column, _scalar(value, column))
             mask = same if mask is None else pc.and_kleene(mask, same)
         yield _texts(values, by), table.filter(mask)
+
+
+def _escaped(text: str) -> str:
+    """Only ASCII is escaped: Hive's way knows no others, and Spark takes them apart."""
+    return "".join(c if c in _UNESCAPED or c > "\x7f" else f"%{ord(c):02X}" for c in text)
 
 
 def _scalar(value: Any, column: Any) -> Any:

@@ -48,10 +48,14 @@ class Head:
 
     def has(self, token: Token) -> bool:
         """Whether the batch was committed, as far as is known."""
-        if token.writer not in self._tokens:
-            self._tokens[token.writer] = self._delta.transaction_version(token.writer)
-        newest = self._tokens[token.writer]
+        newest = self.last_batch(token.writer)
         return newest is not None and newest >= token.batch
+
+    def last_batch(self, writer: str) -> int | None:
+        """The newest batch of a writer that was committed, as far as is known."""
+        if writer not in self._tokens:
+            self._tokens[writer] = self._delta.transaction_version(writer)
+        return self._tokens[writer]
 
     def delta(self) -> DeltaTable:
         """The wheel's view of exactly this version, with all files."""

@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -20,10 +22,11 @@ from headrace.lake.commits import (
     information,
     removals,
     transaction,
+    versions_of,
 )
 from headrace.lake.data_files import DataFile, FileWriter, partition_text
 from headrace.lake.errors import CommitConflict, LakeError, TableRewritten, VersionGone, WriteFailed
-from headrace.lake.head import Head, at_version
+from headrace.lake.head import Head, arrow_schema, at_version
 from headrace.lake.lineage import Lineage
 from headrace.lake.schemas import conform
 
@@ -32,6 +35,16 @@ _ATTEMPTS = 20
 _CHECKPOINT_EVERY = 100
 
 Actions = Iterable[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Optimized:
+    """What `optimize` has done."""
+
+    files_before: int = 0
+    files_after: int = 0
+    bytes_before: int = 0
+    bytes_after: int = 0
 
 
 class Table:
@@ -58,6 +71,11 @@ class Table:
         return self._newest().schema
 
     @property
+    def table_id(self) -> str:
+        """Differs from that of any other table, also from one that was at this place before."""
+        return self._newest().table_id
+
+    @property
     def partition_by(self) -> tuple[str, ...]:
         return self._newest().partition_by
 
@@ -65,6 +83,11 @@ class Table:
         """Whether this batch, or a later one of its writer, is in the table already."""
         with self._lock:
             return self._newest().has(token)
+
+    def last_batch(self, writer: str) -> int | None:
+        """The newest batch of a writer that is in the table; None if there is none."""
+        with self._lock:
+            return self._newest().last_batch(writer)
 
     def writer(self) -> FileWriter:
         """Writes files that `append` and `replace` take."""
@@ -83,7 +106,7 @@ class Table:
         def plan(_: Head) -> Actions:
             return additions(files)
 
-        return self._commit("append", plan, token, lineage)
+        return self.change("append", plan, token, lineage)
 
     def replace(
         self, files: Sequence[DataFile], token: Token | None = None, lineage: Lineage | None = None
@@ -93,7 +116,7 @@ class Table:
         def plan(head: Head) -> Actions:
             return [*additions(files), *removals(self._files(head.delta()))]
 
-        return self._commit("replace", plan, token, lineage)
+        return self.change("replace", plan, token, lineage)
 
     def upsert(
         self,
@@ -150,6 +173,22 @@ class Table:
         """The files that make up a version; their own `version` is not looked up and is -1."""
         return self._files(self._delta(version))
 
+    def schema_at(self, version: int) -> pa.Schema:
+        """The schema that a version had."""
+        return arrow_schema(self._delta(version).schema())
+
+    def snapshot(self, version: int, *, with_versions: bool = True) -> list[AddedFile]:
+        """The files of a version, in a fixed order, each with the commit its rows came with.
+
+        Of a file that was made of several, it is the last one's; of a file that is older than the
+        log, the last version that the log has forgotten.
+        """
+        files = sorted(self.files(version), key=lambda file: file.path)
+        if not with_versions:
+            return files
+        came_with = versions_of(self._head.log, {file.path for file in files}, version)
+        return [replace(file, version=came_with[file.path]) for file in files]
+
     def rows(
         self,
         version: int | None = None,
@@ -162,8 +201,6 @@ class Table:
 
     def dataset(self, version: int | None = None) -> Any:
         """A version as a dataset of Arrow, which DuckDB, Polars and others query too."""
-        from headrace.lake.head import arrow_schema
-
         delta = self._delta(version)
         by = delta.metadata().partition_columns
         return reading.dataset(self.place, self._files(delta), arrow_schema(delta.schema()), by)
@@ -194,15 +231,95 @@ class Table:
 
         Versions that only rewrite files say nothing of their own.
         """
-        if version is not None:
-            return self.commit(version).lineage
-        for one in range(self.version, -1, -1):
-            if not self._head.log.has(one):
-                return None
-            said = self.commit(one).lineage
+        return self.lineage_at(self.version) if version is None else self.commit(version).lineage
+
+    def lineage_at(self, version: int) -> Lineage | None:
+        """The newest lineage that a version or one before it has told."""
+        while self._head.log.has(version):
+            said = self.commit(version).lineage
             if said is not None:
                 return said
+            version -= 1
         return None
+
+    def history(self, limit: int | None = None) -> list[Commit]:
+        """The commits that the log still has, newest first."""
+        versions = reversed(self._head.log.versions())
+        return [self.commit(version) for version in islice(versions, limit)]
+
+    def evolve(self, schema: pa.Schema) -> int:
+        """Let the table take rows of this schema: new columns come last, types become wider."""
+        from headrace.lake.rewriting import evolve
+
+        return evolve(self, schema)
+
+    def optimize(self, up_to_version: int | None = None) -> Optimized:
+        """Make few large files of many small ones, of those that came up to a version."""
+        from headrace.lake.rewriting import optimize
+
+        return optimize(self, up_to_version)
+
+    def vacuum(self, retain_hours: int | None = None, *, dry_run: bool = False) -> list[str]:
+        """Take away files that no version younger than that has, those of failed writes too.
+
+        None retains what the table says, a day unless it was made otherwise. Nothing younger may
+        be taken away: a task may just have written it, and its commit is yet to come.
+        """
+        if retain_hours is not None and retain_hours < 1:
+            raise LakeError("files that are younger than an hour may be part of a commit to come")
+        with self._lock:
+            return list(
+                self._newest()
+                .delta()
+                .vacuum(
+                    retention_hours=retain_hours,
+                    dry_run=dry_run,
+                    enforce_retention_duration=False,
+                    full=True,
+                )
+            )
+
+    def restore(self, version: int) -> int:
+        """Let the table have the rows of an old version again, as a new version.
+
+        The lineage comes back with the rows. The tokens do not: what a pipeline has written it
+        does not write again, so rows that were put right by hand stay so.
+        """
+        if not 0 <= version <= self.version:
+            raise VersionGone(f"{self.name} has no version {version}; its newest is {self.version}")
+        lineage = self.lineage_at(version)
+
+        def run(table: DeltaTable, properties: CommitProperties) -> None:
+            table.restore(version, commit_properties=properties)
+
+        return self._by_wheel("restore", run, None, lineage)
+
+    def change(
+        self,
+        operation: str,
+        plan: Callable[[Head], Actions],
+        token: Token | None = None,
+        lineage: Lineage | None = None,
+    ) -> int:
+        """Plan actions on the newest version and land directly behind it, or look again.
+
+        A plan without any action is not committed, unless there is a token to keep.
+        """
+        with self._lock:
+            for _ in range(_ATTEMPTS):
+                head = self._newest()
+                if token is not None and head.has(token):
+                    return head.version
+                planned = list(plan(head))
+                if token is None and lineage is None and not planned:
+                    return head.version
+                said = information("WRITE", _metadata(operation, lineage), {"mode": operation})
+                actions = [said, *transaction(token), *planned]
+                version = head.version + 1
+                if head.log.write(version, actions):
+                    self._checkpoint(version)
+                    return version
+        raise self._conflict(operation)
 
     def _newest(self) -> Head:
         with self._lock:
@@ -220,7 +337,8 @@ class Table:
                 )
             return at_version(self.place, version)
 
-    def _files(self, delta: DeltaTable) -> list[AddedFile]:
+    @staticmethod
+    def _files(delta: DeltaTable) -> list[AddedFile]:
         found = pa.table(delta.get_add_actions(flatten=False))
         partitions = found["partition"].to_pylist() if "partition" in found.column_names else None
         return [
@@ -243,27 +361,6 @@ class Table:
                 )
             )
         ]
-
-    def _commit(
-        self,
-        operation: str,
-        plan: Callable[[Head], Actions],
-        token: Token | None,
-        lineage: Lineage | None,
-    ) -> int:
-        """Plan on the newest version and land behind it, or look again."""
-        with self._lock:
-            for _ in range(_ATTEMPTS):
-                head = self._newest()
-                if token is not None and head.has(token):
-                    return head.version
-                said = information("WRITE", _metadata(operation, lineage), {"mode": operation})
-                actions = [said, *transaction(token), *plan(head)]
-                version = head.version + 1
-                if head.log.write(version, actions):
-                    self._checkpoint(version)
-                    return version
-        raise self._conflict(operation)
 
     def _by_wheel(
         self,

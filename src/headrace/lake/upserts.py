@@ -65,7 +65,7 @@ def check(
 
 def condition(keys: Sequence[str]) -> str:
     """When a row of the table and an arriving one are the same; nulls are the same key too."""
-    return " AND ".join(f"t.{quoted(key)} IS NOT DISTINCT FROM s.{quoted(key)}" for key in keys)
+    return " AND ".join(f"(t.{quoted(key)} IS NOT DISTINCT FROM s.{quoted(key)})" for key in keys)
 
 
 def updates(

@@ -1,0 +1,93 @@
+"""Merged views of lambda pipelines: the batch layer's rows, and the speed layer's behind them.
+
+The batch table's newest lineage says which version of the input it covers. Rows of the speed
+table say by `_commit_version` which commit of the input they came with. So a record is counted
+by one of the two: by the batch table up to the covered version, by the speed table after it.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headrace.lake.errors import LakeError
+from headrace.lake.reading import quoted, run_sql
+from headrace.lake.tables import Table
+from headrace.lake.upserts import MERGES
+
+if TYPE_CHECKING:
+    from headrace.lake.catalog import Lake, MergedViewEntry
+
+COMMIT_VERSION = "_commit_version"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A moment of both layers that fit together."""
+
+    batch: Table
+    batch_version: int
+    covered_version: int
+    """The last commit of the input that the batch layer has; -1 before its first run."""
+    speed: Table
+    speed_version: int
+
+
+def pair(lake: "Lake", view: "MergedViewEntry") -> Pair:
+    """Which versions of both layers to read now.
+
+    The speed layer first: it forgets what the batch layer has covered, and only afterwards. Read
+    the other way round, what it forgot in between would be in neither.
+    """
+    catalog = lake.catalog()
+    speed = lake.table_of(catalog, view.speed)
+    batch = lake.table_of(catalog, view.batch)
+    speed_version = speed.version
+    batch_version = batch.version
+    return Pair(batch, batch_version, covered_version(batch, batch_version), speed, speed_version)
+
+
+def covered_version(batch: Table, version: int | None = None) -> int:
+    """Up to which version of its input a batch table has counted; -1 before its first run."""
+    lineage = batch.lineage_at(batch.version if version is None else version)
+    if lineage is None or not lineage.inputs:
+        return -1
+    if len(lineage.inputs) > 1:
+        raise LakeError(
+            f"{batch.name} was computed from several tables ({', '.join(lineage.inputs)}); a"
+            " merged view is an aggregate of one"
+        )
+    return next(iter(lineage.inputs.values()))[1]
+
+
+def input_of(batch: Table) -> str | None:
+    """The table that a batch table is computed from, once it was."""
+    lineage = batch.lineage()
+    return next(iter(lineage.inputs), None) if lineage is not None else None
+
+
+def query(view: "MergedViewEntry", covered: int) -> str:
+    """SQL over the relations `batch` and `speed` that gives the view's rows."""
+    unknown = set(view.merge.values()) - set(MERGES)
+    if unknown:
+        raise LakeError(f"{view.name} merges by {', '.join(unknown)}; there are sum, min and max")
+    columns = ", ".join(map(quoted, (*view.keys, *view.merge)))
+    merged = [f"{how}({quoted(name)}) AS {quoted(name)}" for name, how in view.merge.items()]
+    chosen = ", ".join((*map(quoted, view.keys), *merged))
+    grouped = f" GROUP BY {', '.join(map(quoted, view.keys))}" if view.keys else ""
+    return (
+        f"SELECT {chosen} FROM (SELECT {columns} FROM batch UNION ALL"
+        f" SELECT {columns} FROM speed WHERE {quoted(COMMIT_VERSION)} > {covered}){grouped}"
+    )
+
+
+def merged_rows(lake: "Lake", view: "MergedViewEntry") -> pa.Table:
+    """The view's rows at this moment, in the types of the batch table."""
+    from headrace.lake.schemas import conform
+
+    now = pair(lake, view)
+    batch = now.batch.dataset(now.batch_version)
+    speed = now.speed.dataset(now.speed_version)
+    rows: Any = run_sql(query(view, now.covered_version), {"batch": batch, "speed": speed})
+    schema = pa.schema([batch.schema.field(name) for name in (*view.keys, *view.merge)])
+    return conform(rows, schema)

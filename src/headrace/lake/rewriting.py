@@ -1,0 +1,182 @@
+"""Files rewritten without a change to the rows: small ones joined, columns widened.
+
+Readers that follow the table pass such commits over. A rewritten file's name tells from which
+commits its rows came, so that `_commit_version` outlives it: exact where it has rows of one
+commit, else the last one's. For a lambda pipeline that is exact as well, as long as only commits
+that the batch layer has covered are joined; `Lake.optimize` sees to it.
+
+Widening rewrites too, although Delta knows types that widen in place: that is a feature which
+many readers of Delta tables do not have.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake import Schema as DeltaSchema
+
+from headrace.lake.commits import AddedFile, additions, removals
+from headrace.lake.data_files import FILE_BYTES_MAX, DataFile, FileWriter, label_of
+from headrace.lake.head import Head, canonical
+from headrace.lake.reading import read_batches
+from headrace.lake.schemas import evolution, leaves
+from headrace.lake.tables import Optimized, Table
+
+_SMALL = FILE_BYTES_MAX * 3 // 4
+"""Larger files are left as they are."""
+_COMMIT_BYTES = 1 << 30
+"""So much is rewritten before it is committed, so that what was done is not lost."""
+_COMMIT_FILES = 1_000
+
+
+def optimize(table: Table, up_to_version: int | None = None) -> Optimized:
+    """Join small files of each partition, of those whose rows came up to a version."""
+    newest = table.version
+    files = [
+        file
+        for file in table.snapshot(newest)
+        if up_to_version is None or file.version <= up_to_version
+    ]
+    done = Optimized()
+    for portion in _portions(joinable(files)):
+        done = _add(done, _join(table, portion))
+    return done
+
+
+def joinable(
+    files: Sequence[AddedFile], file_bytes_max: int = FILE_BYTES_MAX, small: int = _SMALL
+) -> list[list[AddedFile]]:
+    """Groups of small files of one partition, neighbours in time, that make one file each."""
+    partitions: dict[tuple[tuple[str, str | None], ...], list[AddedFile]] = {}
+    for file in sorted(files, key=lambda one: (one.version, one.path)):
+        if file.size_bytes < small:
+            partitions.setdefault(tuple(file.partition_values.items()), []).append(file)
+    groups: list[list[AddedFile]] = []
+    for members in partitions.values():
+        group: list[AddedFile] = []
+        room = file_bytes_max
+        for file in members:
+            if file.size_bytes > room:
+                groups.append(group)
+                group, room = [], file_bytes_max
+            group.append(file)
+            room -= file.size_bytes
+        groups.append(group)
+    return [group for group in groups if len(group) > 1]
+
+
+def evolve(table: Table, schema: pa.Schema) -> int:
+    """Change the schema by its rules; files with narrower columns are rewritten on the way."""
+    rewritten: dict[str, list[DataFile]] = {}
+
+    def plan(head: Head) -> Iterable[Mapping[str, Any]]:
+        change = evolution(head.schema, schema)
+        if not change.is_change:
+            return []
+        becomes = canonical(change.schema)
+        actions = list(_new_metadata(head.delta(), becomes))
+        if change.widened:
+            old = table.snapshot(head.version)
+            for file in old:
+                if file.path not in rewritten:
+                    rewritten[file.path] = _rewritten(table, [file], becomes)
+            new = [one for file in old for one in rewritten[file.path]]
+            actions += [*additions(new, data_change=False), *removals(old, data_change=False)]
+        return actions
+
+    return table.change("evolve", plan)
+
+
+def _join(table: Table, groups: Sequence[Sequence[AddedFile]]) -> Optimized:
+    joined = [_rewritten(table, group, table.schema) for group in groups]
+    done = Optimized()
+
+    def plan(head: Head) -> Iterable[Mapping[str, Any]]:
+        """Only groups whose files are all still there; others have changed what they held."""
+        nonlocal done
+        done = Optimized()
+        standing = {file.path for file in table.files(head.version)}
+        actions: list[Mapping[str, Any]] = []
+        for group, files in zip(groups, joined, strict=True):
+            if all(file.path in standing for file in group):
+                actions += additions(files, data_change=False)
+                actions += removals(group, data_change=False)
+                done = _add(done, _summary(group, files))
+        return actions
+
+    table.change("optimize", plan)
+    return done
+
+
+def _rewritten(table: Table, group: Sequence[AddedFile], schema: pa.Schema) -> list[DataFile]:
+    labels = [label_of(file.path) or (file.version, file.version) for file in group]
+    versions = (min(low for low, _ in labels), max(high for _, high in labels))
+    by = table.partition_by
+    with FileWriter(table.place, schema, by, versions=versions) as writer:
+        for file in group:
+            for batch in read_batches(table.place, file, schema, by):
+                writer.write(batch)
+        return writer.close()
+
+
+def _new_metadata(delta: DeltaTable, schema: pa.Schema) -> Iterator[Mapping[str, Any]]:
+    """The metadata with another schema, and a protocol that has the types of it."""
+    metadata = delta.metadata()
+    protocol = delta.protocol()
+    has_local_times = any(pa.types.is_timestamp(of) and not of.tz for _, of in leaves(schema))
+    if has_local_times and "timestampNtz" not in (protocol.writer_features or ()):
+        yield {
+            "protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": ["timestampNtz"],
+                "writerFeatures": ["appendOnly", "invariants", "timestampNtz"],
+            }
+        }
+    yield {
+        "metaData": {
+            "id": str(metadata.id),
+            "name": metadata.name,
+            "description": metadata.description,
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": DeltaSchema.from_arrow(schema).to_json(),
+            "partitionColumns": list(metadata.partition_columns),
+            "createdTime": metadata.created_time,
+            "configuration": dict(metadata.configuration),
+        }
+    }
+
+
+def _portions(groups: Sequence[list[AddedFile]]) -> Iterator[list[list[AddedFile]]]:
+    portion: list[list[AddedFile]] = []
+    size_bytes = files = 0
+    for group in groups:
+        portion.append(group)
+        size_bytes += sum(file.size_bytes for file in group)
+        files += len(group)
+        if size_bytes >= _COMMIT_BYTES or files >= _COMMIT_FILES:
+            yield portion
+            portion, size_bytes, files = [], 0, 0
+    if portion:
+        yield portion
+
+
+def _summary(group: Sequence[AddedFile], files: Sequence[DataFile]) -> Optimized:
+    return Optimized(
+        files_before=len(group),
+        files_after=len(files),
+        bytes_before=sum(file.size_bytes for file in group),
+        bytes_after=sum(file.size_bytes for file in files),
+    )
+
+
+def _add(one: Optimized, other: Optimized) -> Optimized:
+    return replace(
+        one,
+        files_before=one.files_before + other.files_before,
+        files_after=one.files_after + other.files_after,
+        bytes_before=one.bytes_before + other.bytes_before,
+        bytes_after=one.bytes_after + other.bytes_after,
+    )
