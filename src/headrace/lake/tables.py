@@ -1,5 +1,6 @@
 """One Delta table: rows in by commits that carry a token and a lineage, rows out of any version."""
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +34,8 @@ from headrace.lake.schemas import conform
 _ATTEMPTS = 20
 """How often a commit is planned anew when another writer was quicker."""
 _CHECKPOINT_EVERY = 100
+
+logger = logging.getLogger(__name__)
 
 Actions = Iterable[Mapping[str, Any]]
 
@@ -268,16 +271,13 @@ class Table:
         if retain_hours is not None and retain_hours < 1:
             raise LakeError("files that are younger than an hour may be part of a commit to come")
         with self._lock:
-            return list(
-                self._newest()
-                .delta()
-                .vacuum(
-                    retention_hours=retain_hours,
-                    dry_run=dry_run,
-                    enforce_retention_duration=False,
-                    full=True,
+            delta = self._newest().delta()
+            try:
+                return delta.vacuum(
+                    retain_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
                 )
-            )
+            except (DeltaError, OSError) as error:
+                raise LakeError(f"vacuum of {self.name} failed: {error}") from error
 
     def restore(self, version: int) -> int:
         """Let the table have the rows of an old version again, as a new version.
@@ -391,15 +391,26 @@ class Table:
                     raise WriteFailed(f"{self.name} could not be written: {error}") from error
                 except DeltaError as error:
                     raise LakeError(f"{operation} of {self.name} failed: {error}") from error
-                return self._newest().version
+                head = self._newest()
+                if token is not None and not head.has(token):
+                    # The wheel commits nothing where nothing changes, not even a token.
+                    return self.append([], token, lineage)
+                return head.version
         raise self._conflict(operation)
 
     def _checkpoint(self, version: int) -> None:
-        """Gather the log now and then, so that opening a table stays quick."""
-        if (version + 1) % _CHECKPOINT_EVERY == 0:
+        """Gather the log now and then, so that opening a table stays quick.
+
+        The commit stands, whether this succeeds or not; the next one tries again.
+        """
+        if (version + 1) % _CHECKPOINT_EVERY:
+            return
+        try:
             delta = self._newest().delta()
             delta.create_checkpoint()
             delta.cleanup_metadata()
+        except (DeltaError, OSError) as error:
+            logger.warning("no checkpoint of %s at version %d: %s", self.name, version, error)
 
     def _conflict(self, operation: str) -> CommitConflict:
         return CommitConflict(

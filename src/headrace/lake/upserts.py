@@ -19,12 +19,15 @@ def one_row_per_key(
 
     Which of two rows with one key is the right one cannot be known here.
     """
-    counts = rows.select(list(keys)).group_by(list(keys)).aggregate([([], "count_all")])
+    flat = rows.select(list(keys))
+    while any(pa.types.is_struct(field.type) for field in flat.schema):
+        flat = flat.flatten()  # Arrow groups by plain columns only.
+    counts = flat.group_by(flat.column_names).aggregate([([], "count_all")])
     twice = counts.filter(pc.greater(counts["count_all"], 1))
     if not twice.num_rows:
         return rows
     if merge is None or delete is not None:
-        first = {name: twice[name][0].as_py() for name in keys}
+        first = {name: twice[name][0].as_py() for name in flat.column_names}
         raise LakeError(
             f"the key {first} is there {twice['count_all'][0].as_py()} times in one batch, and"
             f" {twice.num_rows - 1} further keys more than once; keep one row for each key"
