@@ -152,10 +152,11 @@ def _of_keys(batch: ChangeEvents) -> Any:
     for key in batch.keys:
         values = batch.rows[key].unique()
         if len(values) <= _DISTINCT_KEYS_MAX or pa.types.is_nested(values.type):
-            passes &= pc.field(key).isin(values)
+            passes &= _field(key, values.type).isin(values)
         else:
             bounds = pc.min_max(values)
-            passes &= (pc.field(key) >= bounds["min"]) & (pc.field(key) <= bounds["max"])
+            passes &= _field(key, values.type) >= bounds["min"]
+            passes &= _field(key, values.type) <= bounds["max"]
     return passes
 
 
@@ -166,7 +167,18 @@ def _from_least(batch: ChangeEvents, column: str) -> Any:
     """
     if pa.types.is_nested(batch.sequence.type) or not len(batch):
         return pc.scalar(True)
-    return pc.field(column).is_null() | (pc.field(column) >= pc.min(batch.sequence))
+    field = _field(column, batch.sequence.type)
+    return field.is_null() | (field >= pc.min(batch.sequence))
+
+
+def _field(name: str, of_type: pa.DataType) -> Any:
+    """A column in a filter.
+
+    Texts and bytes are cast, to no effect but one: files that the wheel has merged hold them as
+    views, and Arrow cannot compare a view with the bounds of a file.
+    """
+    is_text = pa.types.is_string(of_type) or pa.types.is_binary(of_type)
+    return pc.field(name).cast(of_type) if is_text else pc.field(name)
 
 
 def _stored(schema: pa.Schema) -> pa.Schema:
