@@ -209,7 +209,7 @@ def append_flow(
 ) -> Callable[[_Function], _Function]:
     """A further flow of rows into a streaming table or a sink.
 
-    With `once` it reads its inputs whole, a single time: a backfill.
+    With `once` it takes what is there when the pipeline starts, and no more.
     """
 
     def declare(registry: Registry, function: QueryFunction, place: Place) -> None:

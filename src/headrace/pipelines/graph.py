@@ -131,12 +131,22 @@ def complaint(graph: Graph, edge: Edge) -> str | None:
     dataset = graph.pipeline.datasets.get(edge.source)
     if isinstance(dataset, Sink):
         return f"{edge.source} is a sink, which is only written to; read its topic by a source"
+    if not edge.is_stream and edge.source.startswith(f"{SOURCES}.") and is_flow(graph, edge):
+        return (
+            f"{edge.source} is a topic, which a flow reads as rows come: STREAM({edge.source}) in"
+            f' SQL, read_stream("{edge.source}") in Python'
+        )
     if edge.is_stream and dataset is not None and (why := why_rewritten(graph.pipeline, dataset)):
         return (
             f"{edge.source} {why}, so it has no stream of new rows; read it whole, with read in"
             " Python or without STREAM in SQL"
         )
     return None
+
+
+def is_flow(graph: Graph, edge: Edge) -> bool:
+    """Whether the reader writes as rows come, and does not compute a view whole."""
+    return isinstance(graph.pipeline.datasets.get(edge.target), StreamingTable | Sink)
 
 
 def missing_text(pipeline: Pipeline, name: str) -> str:

@@ -34,9 +34,13 @@ class PipelineError(HeadraceError):
 
 def raise_if_any(problems: Iterable[Problem]) -> None:
     """Raise all problems as one error, each once, in the order of files and lines."""
-    found = sorted(dict.fromkeys(problems), key=_order)
-    if found:
+    if found := in_order(problems):
         raise PipelineError(*found)
+
+
+def in_order(problems: Iterable[Problem]) -> list[Problem]:
+    """Each problem once, by file and line."""
+    return sorted(dict.fromkeys(problems), key=_order)
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -243,6 +243,11 @@ def _target_complaint(flow: Flow, by_name: Mapping[str, Dataset]) -> str | None:
             f"{flow.target} is a {kind_of(target)}, which its own query fills; flows write to"
             " streaming tables and sinks"
         )
+    if flow.realtime and not isinstance(target, Sink):
+        return (
+            f"{flow.name} runs in real-time mode, which writes to topics only; {flow.target} is no"
+            " sink"
+        )
     if flow.changes and isinstance(target, Sink):
         return f"{flow.target} is a sink; changes are applied to streaming tables"
     return None

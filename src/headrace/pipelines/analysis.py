@@ -1,0 +1,223 @@
+"""Every query of a pipeline analysed by Spark, over empty frames with the right columns.
+
+Nothing is read and no process is started. The datasets are taken in the order of the graph, so
+that the columns of what a query reads are known; what a Python function reads beyond that is
+analysed when it asks for it. A dataset that something is wrong with has no columns: the queries
+that read it are not analysed, and not complained about.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from headrace.pipelines.graph import Consumer, Graph, consumers, graph_of
+from headrace.pipelines.model import (
+    RESERVED,
+    SOURCES,
+    Dataset,
+    Pipeline,
+    Place,
+    Sink,
+    Source,
+    StreamingTable,
+    TemporaryView,
+)
+from headrace.pipelines.names import quarantine_of
+from headrace.pipelines.problems import PipelineError, Problem
+from headrace.pipelines.reads import Read
+from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.spark_errors import line_in_folder, line_of, short_text
+from headrace.pipelines.stand_ins import parsed_schema, source_schema, stand_in, stream_stand_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+class UnknownColumns(Exception):
+    """What a query reads could not be analysed; that was complained about where it is declared."""
+
+
+class Analysis:
+    """What Spark says of a pipeline's queries."""
+
+    def __init__(self, spark: "SparkSession", pipeline: Pipeline) -> None:
+        self.spark = spark
+        self.pipeline = pipeline
+        self.problems: list[Problem] = []
+        self.reads: dict[str, list[Read]] = {}
+        """What each query has asked for, by the name of its flow or view."""
+        self.schemas: dict[str, StructType] = {}
+        """The columns of each dataset that could be analysed."""
+        self.frames: dict[str, DataFrame] = {}
+        """The frame of each query, by the name of its flow or view."""
+        self._consumers: dict[str, list[Consumer]] = {}
+        for consumer in consumers(pipeline):
+            self._consumers.setdefault(consumer.target, []).append(consumer)
+        self._done: set[str] = set()
+        self._underway: list[str] = []
+
+    def run(self) -> None:
+        """Analyse everything."""
+        for name in graph_of(self.pipeline).order():
+            self.analyse(name)
+
+    def graph(self) -> Graph:
+        """Who reads whom, as Spark has seen it; of what it could not see, as it is written."""
+        return graph_of(self.pipeline, self.reads)
+
+    def analyse(self, name: str) -> None:
+        """Find out the columns of one dataset or source, if that was not done yet."""
+        if name in self._done:
+            return
+        if name in self._underway:
+            raise UnknownColumns(name)  # A circle; the graph tells which.
+        self._underway.append(name)
+        try:
+            if name.startswith(f"{SOURCES}."):
+                self._source(name)
+            elif name in self.pipeline.datasets:
+                self._dataset(self.pipeline.datasets[name])
+        finally:
+            self._underway.pop()
+        self._done.add(name)
+
+    def columns_of(self, name: str) -> "StructType":
+        """The columns of what a query reads; UnknownColumns if they cannot be told."""
+        if name not in self.pipeline.datasets and name in self._quarantines():
+            return _quarantine_schema()
+        self.analyse(name)
+        if name not in self.schemas:
+            raise UnknownColumns(name)
+        return self.schemas[name]
+
+    @contextmanager
+    def complaining(self, place: Place, what: str = "") -> Iterator[None]:
+        """Turn what Spark or a user's function raises into a problem at its line."""
+        try:
+            yield
+        except UnknownColumns:
+            return
+        except PipelineError as error:
+            self.problems += [
+                one if one.place else Problem(f"{what}{one.text}", place) for one in error.problems
+            ]
+        except Exception as error:
+            # A user's function may raise anything, and the other queries are to be seen too.
+            self.problems.append(Problem(what + short_text(error), self._place_of(error, place)))
+
+    def _place_of(self, error: BaseException, place: Place) -> Place:
+        if found := line_in_folder(error, self.pipeline.directory):
+            return Place(*found)
+        line = line_of(error)
+        is_in_query = line is not None and place.file.endswith(".sql") and line >= place.line
+        return Place(place.file, line) if line is not None and is_in_query else place
+
+    def _quarantines(self) -> set[str]:
+        return {quarantine_of(name) for name in self.pipeline.datasets}
+
+    def _source(self, name: str) -> None:
+        source = self.pipeline.sources.get(name.partition(".")[2])
+        if source is None:
+            return  # The graph says so.
+        with self.complaining(source.place, f"{name}: "):
+            self.schemas[name] = self._admitted(source).schema
+
+    def _admitted(self, source: Source) -> "DataFrame":
+        from headrace.pipelines.running.reading import admitted
+
+        columns = source_schema(source, self.pipeline.settings)
+        return admitted(stand_in(self.spark, columns), source)
+
+    def _dataset(self, dataset: Dataset) -> None:
+        made = self._consumers.get(dataset.name, [])
+        for consumer in made:
+            with self.complaining(consumer.place):
+                self.frames[consumer.name] = self._evaluated(consumer)
+        if isinstance(dataset, TemporaryView | Sink):
+            if dataset.name in self.frames:
+                self.schemas[dataset.name] = self.frames[dataset.name].schema
+            return
+        if not made or any(one.name not in self.frames for one in made):
+            return
+        with self.complaining(dataset.place, f"{dataset.name}: "):
+            self.schemas[dataset.name] = self._stored(dataset, made)
+
+    def _evaluated(self, consumer: Consumer) -> "DataFrame":
+        reader = RecordingReader(self, self.reads.setdefault(consumer.name, []))
+        return evaluate(consumer.query, reader)
+
+    def _stored(self, dataset: Dataset, made: Sequence[Consumer]) -> "StructType":
+        """The columns that a table keeps of what its flows bring."""
+        import pyarrow as pa
+
+        from headrace.lake.changes import target_schema
+        from headrace.spark.tables.schemas import arrow_schema_of, schema_of
+
+        changes = {flow.name: flow.changes for flow in self.pipeline.flows}
+        parts = []
+        if isinstance(dataset, StreamingTable) and dataset.schema:
+            parts.append(arrow_schema_of(parsed_schema(dataset.schema)))
+        for consumer in made:
+            columns = arrow_schema_of(_without_reserved(self.frames[consumer.name].schema))
+            if (found := changes.get(consumer.name)) is not None:
+                if found.sequence_by not in columns.names:
+                    raise UnknownColumns(found.sequence_by)  # The checks of the flow say so.
+                columns = target_schema(
+                    columns,
+                    sequence_by=found.sequence_by,
+                    scd_type=found.scd_type,
+                    except_columns=found.except_columns,
+                )
+            parts.append(columns)
+        try:
+            return schema_of(pa.unify_schemas(parts, promote_options="permissive"))
+        except pa.ArrowException as error:
+            raise PipelineError(
+                f"its flows do not fit together: {error}; cast the column in one of them"
+            ) from error
+
+
+class RecordingReader:
+    """Gives empty frames, and notes what was asked for."""
+
+    def __init__(self, analysis: Analysis, reads: list[Read]) -> None:
+        self._analysis = analysis
+        self._reads = reads
+
+    @property
+    def spark(self) -> "SparkSession":
+        return self._analysis.spark
+
+    def read(self, name: str) -> "DataFrame":
+        return self._frame(name, is_stream=False)
+
+    def read_stream(self, name: str) -> "DataFrame":
+        return self._frame(name, is_stream=True)
+
+    def _frame(self, name: str, *, is_stream: bool) -> "DataFrame":
+        read = Read(name, is_stream)
+        if read not in self._reads:
+            self._reads.append(read)
+        analysis = self._analysis
+        dataset = analysis.pipeline.datasets.get(name)
+        if isinstance(dataset, TemporaryView):
+            analysis.analyse(name)
+            if name not in analysis.frames:
+                raise UnknownColumns(name)
+            return analysis.frames[name]
+        schema = analysis.columns_of(name)
+        return stream_stand_in(self.spark, schema) if is_stream else stand_in(self.spark, schema)
+
+
+def _quarantine_schema() -> "StructType":
+    from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA
+    from headrace.spark.tables.schemas import schema_of
+
+    return schema_of(QUARANTINE_SCHEMA)
+
+
+def _without_reserved(schema: "StructType") -> "StructType":
+    from pyspark.sql.types import StructType
+
+    return StructType([field for field in schema.fields if field.name not in RESERVED])

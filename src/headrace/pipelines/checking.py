@@ -1,0 +1,132 @@
+"""The dry run: all that can be known to be wrong with a pipeline before it runs, in seconds.
+
+Files, names, circles and ways of reading need nothing; topics need a broker; columns need Spark,
+but no data. Each step goes as far as it can, so that one run tells all.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from headrace.errors import HeadraceError
+from headrace.pipelines import graph as graphs
+from headrace.pipelines.graph import Graph
+from headrace.pipelines.model import Pipeline, Sink, StreamingTable
+from headrace.pipelines.problems import Problem, in_order, nearest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOPICS_TIMEOUT_S = 5.0
+Columns = tuple[tuple[str, str], ...]
+"""Names and types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a dry run has found."""
+
+    graph: Graph
+    problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
+    """What could not be checked, or may be fine."""
+    columns: Mapping[str, Columns] = field(default_factory=dict)
+    """Of each source and dataset that Spark could analyse."""
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return self.graph.pipeline
+
+
+def check(
+    pipeline: Pipeline,
+    *,
+    topics: Callable[[Pipeline], "TopicReport"] | None = None,
+    spark: "SparkSession | None" = None,
+) -> Report:
+    """Everything that can be checked with what is given: a look at topics, a Spark session."""
+    report = _with_spark(pipeline, spark) if spark is not None else _without_spark(pipeline)
+    if topics is not None:
+        found = topics(pipeline)
+        report = replace(
+            report,
+            problems=(*report.problems, *found.problems),
+            notes=(*report.notes, *found.notes),
+        )
+    return replace(report, problems=tuple(in_order(report.problems)))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReport:
+    """What is to be said of a pipeline's topics."""
+
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def check_topics(pipeline: Pipeline, timeout_s: float = TOPICS_TIMEOUT_S) -> TopicReport:
+    """Ask the pipeline's brokers which topics there are; that they cannot be asked is a note."""
+    from headrace.client.admin import Admin
+
+    settings = pipeline.settings
+    try:
+        with Admin(settings.bootstrap, settings.client, timeout_s) as admin:
+            present = {topic.name for topic in admin.topics.all()}
+    except HeadraceError as error:
+        return TopicReport(notes=(f"topics were not checked: {error}",))
+    return TopicReport(
+        tuple(_missing_topics(pipeline, present)), tuple(_topics_to_come(pipeline, present))
+    )
+
+
+def _missing_topics(pipeline: Pipeline, present: set[str]) -> Iterator[Problem]:
+    for source in pipeline.sources.values():
+        for topic in (source.topic or "").split(","):
+            if topic and topic not in present:
+                yield Problem(
+                    f"there is no topic {topic} at {pipeline.settings.bootstrap}; create it with:"
+                    f" headrace topics create {topic}{nearest(topic, present)}",
+                    source.place,
+                )
+
+
+def _topics_to_come(pipeline: Pipeline, present: set[str]) -> Iterator[str]:
+    """Topics that are missing and may come to be while the pipeline runs."""
+    for source in pipeline.sources.values():
+        pattern = source.topic_pattern
+        if pattern and not any(re.fullmatch(pattern, topic) for topic in present):
+            yield f"{source.place}: no topic is like {pattern} yet"
+    for dataset in pipeline.datasets.values():
+        topic = dataset.topic if isinstance(dataset, Sink) else None
+        if isinstance(dataset, StreamingTable):
+            topic = dataset.dead_letter_topic
+        if topic and topic not in present:
+            yield (
+                f"{dataset.place}: there is no topic {topic} yet; brokers that may create topics"
+                " do so when it is first written to"
+            )
+
+
+def _without_spark(pipeline: Pipeline) -> Report:
+    graph = graphs.graph_of(pipeline)
+    note = "columns were not checked, for want of Spark; what functions read is as it is written"
+    return Report(graph, tuple(graphs.problems(graph)), (note,))
+
+
+def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
+    from headrace.pipelines.analysis import Analysis
+    from headrace.pipelines.schema_checks import check_declared, check_lake
+    from headrace.pipelines.spark_errors import quiet
+
+    analysis = Analysis(spark, pipeline)
+    with quiet():
+        analysis.run()
+        check_declared(analysis)
+    check_lake(analysis)
+    graph = analysis.graph()
+    columns = {
+        name: tuple((one.name, one.dataType.simpleString()) for one in schema.fields)
+        for name, schema in analysis.schemas.items()
+    }
+    return Report(graph, (*graphs.problems(graph), *analysis.problems), (), columns)

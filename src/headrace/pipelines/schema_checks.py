@@ -1,0 +1,218 @@
+"""What is declared of tables and flows, held against the columns that Spark has found for them."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headrace.pipelines.analysis import Analysis
+from headrace.pipelines.model import (
+    Expectation,
+    Flow,
+    Freshness,
+    MaterializedView,
+    MergedView,
+    Place,
+    RowRule,
+    Sink,
+    StreamingTable,
+    TableRule,
+    UniqueKey,
+)
+from headrace.pipelines.problems import PipelineError, Problem, nearest
+from headrace.pipelines.stand_ins import stand_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
+
+
+def check_declared(analysis: Analysis) -> None:
+    """Add to the analysis what is wrong between declarations and columns."""
+    for flow in analysis.pipeline.flows:
+        if (frame := analysis.frames.get(flow.name)) is not None:
+            with analysis.complaining(flow.place, f"{flow.name}: "):
+                _check_stream(analysis, flow, frame)
+            _check_changes(analysis, flow, frame)
+    for dataset in analysis.pipeline.datasets.values():
+        match dataset:
+            case StreamingTable():
+                _check_table(analysis, dataset)
+            case MaterializedView():
+                _check_view(analysis, dataset)
+            case MergedView():
+                _check_merged(analysis, dataset)
+            case _:
+                continue
+
+
+def check_lake(analysis: Analysis) -> None:
+    """Compare with the tables that are there: may they become what the pipeline wants?"""
+    from headrace.lake.catalog import Lake
+    from headrace.lake.errors import LakeError
+    from headrace.lake.schemas import evolution
+    from headrace.spark.tables.schemas import arrow_schema_of
+
+    lake = Lake(analysis.pipeline.settings.lake)
+    present = set(lake.names())
+    for name, schema in analysis.schemas.items():
+        dataset = analysis.pipeline.datasets.get(name)
+        if dataset is None or name not in present:
+            continue
+        try:
+            evolution(lake.table(name).schema, arrow_schema_of(schema))
+        except LakeError as error:
+            analysis.problems.append(
+                Problem(f"{name} does not fit its table: {error}", dataset.place)
+            )
+
+
+def _check_stream(analysis: Analysis, flow: Flow, frame: "DataFrame") -> None:
+    """A flow's rows come as a stream, by operators that streams have."""
+    if not frame.isStreaming:
+        raise PipelineError(
+            "nothing in it is read as rows come; write STREAM(name) in SQL, read_stream(name) in"
+            " Python, or make it a materialized view"
+        )
+    _check_operators(analysis.spark, frame, _output_mode(analysis, flow))
+
+
+def _output_mode(analysis: Analysis, flow: Flow) -> str:
+    """As the runner starts it: rows that replace others may be updated, the rest only come."""
+    target = analysis.pipeline.datasets[flow.target]
+    if isinstance(target, Sink):
+        return target.options.get("outputMode", "append")
+    is_keyed = isinstance(target, StreamingTable) and bool(target.keys)
+    return "update" if is_keyed or flow.realtime else "append"
+
+
+def _check_operators(spark: Any, frame: Any, output_mode: str) -> None:
+    """Spark's own check, which it makes when a query starts; over Connect it is out of reach."""
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is None:
+        return
+    modes = jvm.org.apache.spark.sql.streaming.OutputMode
+    mode = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), mode[output_mode.lower()]())
+
+
+def _check_changes(analysis: Analysis, flow: Flow, frame: "DataFrame") -> None:
+    changes = flow.changes
+    if changes is None:
+        return
+    wanted = (*changes.keys, changes.sequence_by, *changes.except_columns)
+    _check_columns(analysis, wanted, frame.columns, flow.place, flow.name)
+    if changes.apply_as_deletes is not None:
+        _check_condition(
+            analysis, changes.apply_as_deletes, frame, flow.place, f"{flow.name}, deletes: "
+        )
+
+
+def _check_table(analysis: Analysis, table: StreamingTable) -> None:
+    schema = analysis.schemas.get(table.name)
+    if schema is None:
+        return
+    names = schema.fieldNames()
+    _check_columns(analysis, (*table.partition_by, *table.keys), names, table.place, table.name)
+    flows = [flow for flow in analysis.pipeline.flows if flow.target == table.name]
+    for flow in flows:
+        rows = stand_in(analysis.spark, analysis.frames[flow.name].schema)
+        _check_expectations(analysis, table.expectations, rows, table.place, table.name)
+
+
+def _check_view(analysis: Analysis, view: MaterializedView) -> None:
+    frame = analysis.frames.get(view.name)
+    if frame is None:
+        return
+    if frame.isStreaming:
+        analysis.problems.append(
+            Problem(
+                f"{view.name} is computed whole, and its query reads a stream; leave out STREAM in"
+                " SQL, use read in Python, or make it a streaming table",
+                view.place,
+            )
+        )
+        return
+    _check_columns(analysis, view.partition_by, frame.columns, view.place, view.name)
+    _check_expectations(analysis, view.expectations, frame, view.place, view.name)
+
+
+def _check_merged(analysis: Analysis, view: MergedView) -> None:
+    frame = analysis.frames.get(view.name)
+    if frame is None:
+        return
+    _check_columns(analysis, view.merge, frame.columns, view.place, view.name)
+    reads = analysis.reads.get(view.name, [])
+    if len(reads) != 1 or not reads[0].is_stream:
+        analysis.problems.append(
+            Problem(
+                f"{view.name} reads {len(reads)} datasets; a merged view is kept from one, read as"
+                " rows come. Join others in a streaming table before",
+                view.place,
+            )
+        )
+    elif view.deduplicate_by:
+        names = analysis.columns_of(reads[0].name).fieldNames()
+        _check_columns(analysis, view.deduplicate_by, names, view.place, view.name)
+
+
+def _check_columns(
+    analysis: Analysis, wanted: Iterable[str], names: Sequence[str], place: Place, what: str
+) -> None:
+    for column in dict.fromkeys(wanted):
+        if column not in names:
+            analysis.problems.append(
+                Problem(
+                    f"{what} has no column {column}; it has {', '.join(names)}"
+                    f"{nearest(column, names)}",
+                    place,
+                )
+            )
+
+
+def _check_expectations(
+    analysis: Analysis,
+    expectations: Sequence[Expectation],
+    rows: "DataFrame",
+    place: Place,
+    table: str,
+) -> None:
+    for expectation in expectations:
+        what = f"the expectation {expectation.name!r} of {table}: "
+        match expectation.rule:
+            case RowRule(condition):
+                _check_condition(analysis, condition, rows, place, what)
+            case TableRule(condition):
+                with analysis.complaining(place, what):
+                    _check_boolean(rows.agg(_expression(condition)).schema)
+            case UniqueKey(columns):
+                _check_columns(analysis, columns, rows.columns, place, f"{table} (unique)")
+            case Freshness(column):
+                with analysis.complaining(place, what):
+                    _check_time(rows.select(_expression(column)).schema, column)
+            case _:
+                continue
+
+
+def _check_condition(
+    analysis: Analysis, condition: str, rows: "DataFrame", place: Place, what: str
+) -> None:
+    with analysis.complaining(place, what):
+        _check_boolean(rows.select(_expression(condition)).schema)
+
+
+def _check_boolean(schema: "StructType") -> None:
+    found = schema.fields[0].dataType.simpleString()
+    if found not in ("boolean", "void"):
+        raise PipelineError(f"it is a {found}, and must be true or false; compare it to something")
+
+
+def _check_time(schema: "StructType", column: str) -> None:
+    found = schema.fields[0].dataType.simpleString()
+    if found not in ("timestamp", "timestamp_ntz", "date"):
+        raise PipelineError(f"{column} is a {found}, and only times are fresh")
+
+
+def _expression(text: str) -> "Column":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.expr(text)

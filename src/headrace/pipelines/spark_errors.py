@@ -1,0 +1,76 @@
+"""Spark's complaints in one line: without its plans, codes and names that we made up."""
+
+import logging
+import re
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_NOISE = (
+    re.compile(r"\s*\n?== (?:SQL|DataFrame|PySpark).*", re.DOTALL),
+    re.compile(r";?\s*\n'?[~+!*]?'?[A-Z].*", re.DOTALL),
+    re.compile(r"\s*SQLSTATE: \w+"),
+)
+_POSITION = re.compile(r"[;\s(]*\bline (\d+),? pos(?:ition)? (\d+)\)?;?\s*")
+_CODE = re.compile(r"^\s*\[([A-Z0-9_.]+)\]\s*")
+_VIEW = re.compile(r"`?__headrace_\d+_(\w+?)`?\b")
+_ADVICE = {
+    "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION": (
+        "declare the table's keys, so that a group's newer row replaces the older one, or a"
+        " watermark, so that a group ends"
+    ),
+}
+"""What to do about it, where Spark does not say so."""
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+"""Where PySpark writes each error that it raises, with the JVM's trace."""
+
+
+def short_text(error: BaseException) -> str:
+    """What is wrong, as one sentence; of what is no error of Spark's, its type as well."""
+    text = str(error)
+    code = _CODE.match(text)
+    if code is None and not is_from_spark(error):
+        first = text.strip().splitlines()[0] if text.strip() else ""
+        return f"{type(error).__name__}: {first}" if first else type(error).__name__
+    text = _CODE.sub("", text)
+    for noise in _NOISE:
+        text = noise.sub("", text)
+    text = _POSITION.sub(" ", text)
+    text = _VIEW.sub(r"\1", text)
+    told = " ".join(text.split()).rstrip(" ;.")
+    advice = _ADVICE.get(code[1]) if code else None
+    return f"{told}; {advice}" if advice else told
+
+
+def line_of(error: BaseException) -> int | None:
+    """The line of the query that Spark complains about, counted from 1."""
+    found = _POSITION.search(str(error))
+    return int(found[1]) if found else None
+
+
+def line_in_folder(error: BaseException, folder: str) -> tuple[str, int] | None:
+    """The innermost file and line of a pipeline's folder on the way to an error."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if path.is_relative_to(folder):
+            return str(path.relative_to(folder)), frame.lineno or 1
+    return None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep PySpark from writing out the errors that we catch and tell in our words."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    disabled = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, was in zip(loggers, disabled, strict=True):
+            logger.disabled = was
+
+
+def is_from_spark(error: BaseException) -> bool:
+    return type(error).__module__.startswith(("pyspark.", "py4j."))

@@ -1,0 +1,62 @@
+"""Frames without rows that stand in for tables and topics while queries are analysed.
+
+They are made of Spark's own parts, so that no Python process is started for them.
+"""
+
+from typing import TYPE_CHECKING
+
+from headrace.pipelines.model import PipelineSettings, Source
+from headrace.pipelines.problems import PipelineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+STOCK_COLUMNS = (
+    "key BINARY, value BINARY, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP,"
+    " timestampType INT"
+)
+STOCK_HEADERS = "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+"""The columns of Spark's stock connector, whose jars need not be here for a dry run."""
+
+
+def stand_in(spark: "SparkSession", schema: "StructType") -> "DataFrame":
+    """A table without rows."""
+    return spark.range(0).select(*_nulls(schema))
+
+
+def stream_stand_in(spark: "SparkSession", schema: "StructType") -> "DataFrame":
+    """A stream that never has a row."""
+    return spark.readStream.format("rate").load().where("false").select(*_nulls(schema))
+
+
+def source_schema(source: Source, settings: PipelineSettings) -> "StructType":
+    """The columns of a topic, told by the source itself, in this process."""
+    if source.connector == "kafka":
+        has_headers = source.options.get("includeHeaders", "").lower() == "true"
+        return parsed_schema(f"{STOCK_COLUMNS}, {STOCK_HEADERS}" if has_headers else STOCK_COLUMNS)
+    from pyspark.sql.datasource import CaseInsensitiveDict
+
+    from headrace.pipelines.running.reading import source_options
+    from headrace.spark.source.options import parse
+    from headrace.spark.source.source import DefaultSource
+
+    options = CaseInsensitiveDict(source_options(source, settings))
+    parse(options, is_streaming=True)
+    return DefaultSource(options).schema()
+
+
+def parsed_schema(ddl: str) -> "StructType":
+    """The columns of `id BIGINT, name STRING`; Spark parses it."""
+    from pyspark.sql.types import StructType
+
+    schema = StructType.fromDDL(ddl)
+    if not isinstance(schema, StructType):
+        raise PipelineError(f"{ddl!r} is no schema; write names and types: id BIGINT, name STRING")
+    return schema
+
+
+def _nulls(schema: "StructType") -> "list[Column]":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
