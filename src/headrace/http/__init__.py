@@ -1,0 +1,1 @@
+"""The small HTTP server that the products share: addresses, access, bodies, errors, OpenAPI."""

@@ -1,0 +1,58 @@
+"""Request bodies, bounded in size and time, and JSON bodies by type."""
+
+import asyncio
+from typing import TypeVar
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+
+from headrace.http.errors import BadRequest, ContentTooLarge, TookTooLong
+
+T = TypeVar("T")
+
+_BODY_S_MAX = 30.0
+
+
+async def read_body(request: Request, bytes_max: int, seconds_max: float = _BODY_S_MAX) -> bytes:
+    """The whole body; never more than `bytes_max` of it are held."""
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal() and int(announced) > bytes_max:
+        raise _too_large(bytes_max)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(seconds_max):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > bytes_max:
+                    raise _too_large(bytes_max)
+    except TimeoutError as error:
+        raise TookTooLong(f"the body did not arrive within {seconds_max:g} seconds") from error
+    except ClientDisconnect as error:
+        raise BadRequest("the connection ended before the body did") from error
+    return bytes(body)
+
+
+def decode_text(body: bytes) -> str:
+    try:
+        return body.decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"the body is not UTF-8: {error.reason} at byte {error.start}") from error
+
+
+def decode_json(body: bytes, type: type[T]) -> T:
+    """The body as a value of this type; an error says which field is wrong and how."""
+    try:
+        return msgspec.json.decode(body, type=type)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"the body is not what it should be: {error}") from error
+
+
+def media_type(request: Request) -> str:
+    """What the body says it is, without parameters; empty where nothing is said."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _too_large(bytes_max: int) -> ContentTooLarge:
+    return ContentTooLarge(
+        f"the body is larger than {bytes_max:,} bytes", headers={"Connection": "close"}
+    )

@@ -1,0 +1,118 @@
+"""A route and its description in one: the table of a product's operations is its OpenAPI page.
+
+Types of bodies and answers are msgspec structs; their schemas are msgspec's.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from headrace.http.errors import JSON, ErrorBody
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_REFERENCES = "#/components/schemas/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A part of the path, or of the query after the question mark."""
+
+    name: str
+    description: str
+    place: str = "query"
+    type: str = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path: who answers it, and what a reader has to know."""
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    summary: str
+    parameters: Sequence[Parameter] = ()
+    body: type | None = None
+    body_types: Sequence[str] = (JSON,)
+    answer: type | None = None
+    answer_types: Sequence[str] = (JSON,)
+    errors: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.endpoint, "__name__", self.summary))
+
+
+def routes(operations: Iterable[Operation]) -> list[Route]:
+    return [Route(one.path, one.endpoint, methods=[one.method]) for one in operations]
+
+
+def openapi(
+    title: str, version: str, operations: Sequence[Operation], *, has_tokens: bool = False
+) -> dict[str, Any]:
+    """The OpenAPI 3.1 document of these operations."""
+    types = [type for one in operations for type in (one.body, one.answer) if type]
+    found, components = msgspec.json.schema_components(
+        [ErrorBody, *types], ref_template=_REFERENCES
+    )
+    error_schema, *schemas = found
+    schema_of = dict(zip(types, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for one in operations:
+        entry = _entry(one, schema_of, error_schema)
+        paths.setdefault(one.path, {})[one.method.lower()] = entry
+    document: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {"title": title, "version": version},
+        "paths": paths,
+        "components": {"schemas": components},
+    }
+    if has_tokens:
+        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+        document["security"] = [{"token": []}]
+    return document
+
+
+def _entry(
+    operation: Operation, schema_of: Mapping[type, Any], error_schema: Mapping[str, Any]
+) -> dict[str, Any]:
+    answer = {"schema": schema_of[operation.answer]} if operation.answer else {}
+    entry: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "parameters": [_parameter(parameter) for parameter in operation.parameters],
+        "responses": {
+            "200": {
+                "description": "Done.",
+                "content": {
+                    type: answer if type == JSON else {} for type in operation.answer_types
+                },
+            }
+        },
+    }
+    for status, description in operation.errors.items():
+        content = {JSON: {"schema": error_schema}}
+        entry["responses"][str(status)] = {"description": description, "content": content}
+    if operation.body is not None:
+        content = {
+            type: {"schema": schema_of[operation.body] if type == JSON else {"type": "string"}}
+            for type in operation.body_types
+        }
+        entry["requestBody"] = {"required": True, "content": content}
+    return entry
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    return {
+        "name": parameter.name,
+        "in": parameter.place,
+        "required": parameter.place == "path",
+        "description": parameter.description,
+        "schema": {"type": parameter.type},
+    }

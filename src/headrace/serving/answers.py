@@ -1,0 +1,183 @@
+"""Answers: rows of a query, bounded, and written as JSON, as an Arrow stream or as CSV."""
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+
+from headrace.http.errors import BadRequest, NotAcceptable
+from headrace.http.negotiation import choose
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column with its type as DuckDB writes it."""
+
+    name: str
+    type: str
+
+
+class QueryAnswer(msgspec.Struct, frozen=True):
+    """The JSON form of an answer."""
+
+    columns: list[Column]
+    rows: list[dict[str, Any]]
+    row_count: int
+    cut: str | None
+    """`rows` or `bytes` if there are more rows than were sent; null if these are all."""
+    versions: dict[str, int]
+    """The version of each table that was read."""
+    scanned: list[str]
+    """Tables that are not loaded, whose files were scanned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows, and what must be known about them."""
+
+    columns: Sequence[Column]
+    rows: pa.Table
+    cut: str | None
+    versions: Mapping[str, int]
+    scanned: Sequence[str]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What all forms say, those that have no other place for it too."""
+        versions = ", ".join(f"{name}={version}" for name, version in self.versions.items())
+        said = {
+            "Headrace-Rows": str(self.rows.num_rows),
+            "Headrace-Versions": versions,
+            "Headrace-Cut": self.cut or "",
+            "Headrace-Scanned": ", ".join(self.scanned),
+        }
+        return {name: value for name, value in said.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A way to write an answer."""
+
+    name: str
+    media_type: str
+    write: Callable[[Answer], bytes]
+
+
+def bounded(
+    reader: pa.RecordBatchReader, names: Sequence[str], rows_max: int, bytes_max: int
+) -> tuple[pa.Table, str | None]:
+    """As many rows as may be sent, and what cut them if there are more."""
+    batches: list[Any] = []
+    rows = size_bytes = 0
+    cut = None
+    for batch in reader:
+        if rows + batch.num_rows > rows_max:
+            batch, cut = batch.slice(0, rows_max - rows), "rows"
+        elif size_bytes + batch.nbytes > bytes_max:
+            cut = "bytes"
+            break
+        batches.append(batch)
+        rows += batch.num_rows
+        size_bytes += batch.nbytes
+        if cut is not None:
+            break
+    table = pa.Table.from_batches(batches, schema=reader.schema)
+    return table.rename_columns(unique(names)), cut
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """Column names of which each is there once: the second `id` becomes `id_1`."""
+    taken: set[str] = set()
+    chosen: list[str] = []
+    for name in names:
+        candidate, number = name, 0
+        while candidate in taken or (number and candidate in names):
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate)
+        chosen.append(candidate)
+    return chosen
+
+
+def write_json(answer: Answer) -> bytes:
+    document = QueryAnswer(
+        columns=list(answer.columns),
+        rows=answer.rows.to_pylist(),
+        row_count=answer.rows.num_rows,
+        cut=answer.cut,
+        versions=dict(answer.versions),
+        scanned=list(answer.scanned),
+    )
+    return _JSON.encode(document)
+
+
+def write_arrow(answer: Answer) -> bytes:
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, answer.rows.schema) as stream:
+        stream.write_table(answer.rows)
+    return sink.getvalue()
+
+
+def write_csv(answer: Answer) -> bytes:
+    """With a header; what CSV has no form for is written as JSON."""
+    sink = io.BytesIO()
+    columns = [_flat(column) for column in answer.rows.columns]
+    table = pa.Table.from_arrays(columns, names=answer.rows.column_names)
+    pyarrow.csv.write_csv(table, sink)
+    return sink.getvalue()
+
+
+FORMATS = (
+    Format("json", "application/json", write_json),
+    Format("arrow", "application/vnd.apache.arrow.stream", write_arrow),
+    Format("csv", "text/csv", write_csv),
+)
+
+
+def chosen_format(name: str | None, accept: str) -> Format:
+    """By `?format=` first, else by the Accept header."""
+    if name is not None:
+        for one in FORMATS:
+            if one.name == name.lower():
+                return one
+        known = ", ".join(one.name for one in FORMATS)
+        raise BadRequest(f"there is no format {name}; choose one of {known}")
+    types = {one.media_type: one for one in FORMATS}
+    chosen = choose(accept, tuple(types))
+    if chosen is None:
+        raise NotAcceptable(f"answers come as {', '.join(types)}")
+    return types[chosen]
+
+
+def _flat(column: Any) -> Any:
+    type = column.type
+    is_plain = (
+        pa.types.is_primitive(type)
+        or pa.types.is_string(type)
+        or pa.types.is_decimal(type)
+        or pa.types.is_null(type)
+    )
+    if is_plain and not pa.types.is_interval(type):
+        return column
+    return pa.chunked_array([pa.array(_texts(column), pa.string())])
+
+
+def _texts(column: Any) -> Iterator[str | None]:
+    for value in column.to_pylist():
+        if value is None:
+            yield None
+        else:
+            encoded = _JSON.encode(value).decode()
+            yield encoded[1:-1] if isinstance(value, bytes) else encoded
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no form for: Arrow's interval, which is a tuple of its own, and the like."""
+    return str(value)
+
+
+_JSON = msgspec.json.Encoder(enc_hook=_plain, decimal_format="number")

@@ -1,0 +1,101 @@
+"""Why a question is not answered, each with a status and a word; and DuckDB's errors as such."""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+import duckdb
+
+from headrace.http.errors import (
+    BadRequest,
+    ContentTooLarge,
+    Forbidden,
+    HttpError,
+    NotFound,
+    TookTooLong,
+    Unavailable,
+)
+
+_LINE = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
+
+
+class InvalidQuery(BadRequest):
+    """SQL that DuckDB does not understand or cannot carry out."""
+
+    error = "invalid_query"
+
+
+class NotReadOnly(Forbidden):
+    """A statement that does more than read the served tables."""
+
+    error = "not_read_only"
+
+
+class TableNotFound(NotFound):
+    """A name that is not served."""
+
+    error = "table_not_found"
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        near = get_close_matches(name, list(known), n=3, cutoff=0.5)
+        hint = f"; did you mean {' or '.join(near)}?" if near else "; GET /tables lists them"
+        super().__init__(f"there is no table {name} here{hint}")
+
+
+class ColumnNotFound(BadRequest):
+    error = "column_not_found"
+
+    def __init__(self, column: str, table: str, known: Iterable[str]) -> None:
+        super().__init__(f"{table} has no column {column}; it has {', '.join(known)}")
+
+
+class QueryTooSlow(TookTooLong):
+    error = "query_too_slow"
+
+
+class OutOfMemory(ContentTooLarge):
+    """The query needs more memory than it may have."""
+
+    error = "memory_limit"
+
+
+class Busy(Unavailable):
+    """As many questions wait as may."""
+
+    error = "busy"
+
+
+class TableUnavailable(Unavailable):
+    """The table is there, but cannot be read now."""
+
+    error = "table_unavailable"
+
+
+def of_duckdb(error: duckdb.Error) -> HttpError:
+    """An error of DuckDB's as an answer, with its message and the place in the SQL."""
+    message = str(error).strip()
+    if isinstance(error, duckdb.InterruptException):
+        return QueryTooSlow("the query was stopped because it took too long")
+    if isinstance(error, duckdb.OutOfMemoryException):
+        first = message.partition("\n")[0]
+        return OutOfMemory(f"the query needs more memory than it may have: {first}")
+    if isinstance(error, duckdb.PermissionException):
+        return NotReadOnly(message)
+    if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+        return HttpError(f"DuckDB failed: {message.partition(chr(10))[0]}")
+    return InvalidQuery(message, details=position(message))
+
+
+def position(message: str) -> dict[str, Any]:
+    """The line and column that the caret in a message of DuckDB's points to, from 1.
+
+    Long lines are shown from their middle, after dots; their column is then not known.
+    """
+    found = _LINE.search(message)
+    if found is None:
+        return {}
+    line, shown, spaces = int(found[1]), found[2], found[3]
+    if shown.startswith("..."):
+        return {"line": line}
+    return {"line": line, "column": len(spaces) - len(f"LINE {line}: ") + 1}

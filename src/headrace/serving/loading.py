@@ -1,0 +1,77 @@
+"""Rows of lake tables as streams of record batches that count themselves and know their bound."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.errors import HeadraceError
+from headrace.lake.commits import AddedFile
+from headrace.lake.errors import TableRewritten, VersionGone
+from headrace.lake.reading import read_batches
+from headrace.lake.tables import Table
+
+_BATCH_ROWS = 64 * 1024
+_OVERHEAD = 1.25
+"""DuckDB's vectors need so much more than Arrow's; measured 1.15 with long strings."""
+INDEX_BYTES_PER_ROW = 40
+"""Measured 9 for integers and 37 for strings of 11 characters."""
+COMMITS_MAX = 1_000
+"""Behind by more commits than that a table is read whole."""
+
+
+class TooLarge(HeadraceError):
+    """The rows need more memory than loaded tables may have."""
+
+
+class Rows:
+    """A stream of batches into DuckDB; afterwards it knows how many rows and bytes went through."""
+
+    def __init__(
+        self, schema: pa.Schema, batches: Iterable[Any], bytes_max: int, *, has_index: bool = False
+    ) -> None:
+        self.rows = 0
+        self.size_bytes = 0
+        self.is_too_large = False
+        self._batches = batches
+        self._bytes_max = bytes_max
+        self._index_bytes = INDEX_BYTES_PER_ROW if has_index else 0
+        self.reader = pa.RecordBatchReader.from_batches(schema, self._counted())
+
+    def _counted(self) -> Iterator[Any]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            self.size_bytes += int(batch.nbytes * _OVERHEAD) + batch.num_rows * self._index_bytes
+            if self.size_bytes > self._bytes_max:
+                # DuckDB turns this into an error of its own, so it is noted here as well.
+                self.is_too_large = True
+                raise TooLarge(f"more than {self._bytes_max:,} bytes")
+            yield batch
+
+
+def whole(dataset: Any, bytes_max: int, *, has_index: bool) -> Rows:
+    """All rows of a version, file after file."""
+    batches = dataset.scanner(batch_size=_BATCH_ROWS).to_batches()
+    return Rows(dataset.schema, batches, bytes_max, has_index=has_index)
+
+
+def appended(
+    table: Table, files: Iterable[AddedFile], schema: pa.Schema, bytes_max: int, *, has_index: bool
+) -> Rows:
+    """The rows of files that were added to a table."""
+    by = table.partition_by
+    batches = (batch for file in files for batch in read_batches(table.place, file, schema, by))
+    return Rows(schema, batches, bytes_max, has_index=has_index)
+
+
+def files_added(table: Table, after_version: int, to_version: int) -> list[AddedFile] | None:
+    """The files that bring a loaded version up to another; None if it must be loaded anew."""
+    versions = range(after_version + 1, to_version + 1)
+    if len(versions) > COMMITS_MAX:
+        return None
+    try:
+        if any(table.commit(version).has_new_schema for version in versions):
+            return None
+        return table.added(after_version, to_version)
+    except (TableRewritten, VersionGone):
+        return None

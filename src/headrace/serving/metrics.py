@@ -1,0 +1,109 @@
+"""What the server counts, and the page that Prometheus reads."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from headrace.runtime.exposition import Family, Sample, counter, gauge, labels
+from headrace.runtime.metrics import Durations
+from headrace.runtime.process import process_families
+
+if TYPE_CHECKING:
+    from headrace.serving.database import Publication
+    from headrace.serving.lanes import Lane
+
+_QUANTILES = (0.5, 0.95, 0.99)
+
+
+class ServingMetrics:
+    """Plain integers; threads add to them and a lost addition is no harm."""
+
+    def __init__(self) -> None:
+        self.answers: dict[tuple[str, int], int] = {}
+        """By kind of question and HTTP status."""
+        self.durations: dict[str, Durations] = {}
+        self.cut_answers = 0
+        self.loads = 0
+        self.appends = 0
+        self.load_failures = 0
+        self.evictions = 0
+
+    def answered(self, kind: str, status: int, duration_ns: int) -> None:
+        key = (kind, status)
+        self.answers[key] = self.answers.get(key, 0) + 1
+        self.durations.setdefault(kind, Durations()).add_ns(duration_ns)
+
+
+def families(
+    metrics: ServingMetrics, publications: Iterable["Publication"], lanes: Iterable["Lane"]
+) -> Iterator[Family]:
+    """Everything, as it is now."""
+    yield Family(
+        "headrace_serving_answers_total",
+        "counter",
+        "Answers by kind of question and HTTP status.",
+        [
+            Sample(count, labels(kind=kind, status=status))
+            for (kind, status), count in sorted(metrics.answers.items())
+        ],
+    )
+    yield Family(
+        "headrace_serving_duration_milliseconds",
+        "summary",
+        "How long questions took, waiting included.",
+        list(_durations(metrics)),
+    )
+    yield from _totals(metrics)
+    yield from _lanes(list(lanes))
+    yield from _tables(list(publications))
+    yield from process_families()
+
+
+def _durations(metrics: ServingMetrics) -> Iterator[Sample]:
+    for kind, durations in sorted(metrics.durations.items()):
+        values = durations.quantiles_ms(_QUANTILES)
+        for quantile, value in zip(_QUANTILES, values, strict=True):
+            yield Sample(value, labels(kind=kind, quantile=str(quantile)))
+        yield Sample(durations.sum_ms, labels(kind=kind), "_sum")
+        yield Sample(durations.count, labels(kind=kind), "_count")
+
+
+def _totals(metrics: ServingMetrics) -> Iterator[Family]:
+    prefix = "headrace_serving"
+    yield counter(f"{prefix}_cut_answers_total", "Answers that lack rows.", metrics.cut_answers)
+    yield counter(f"{prefix}_loads_total", "Tables that were loaded whole.", metrics.loads)
+    yield counter(
+        f"{prefix}_appends_total", "Loaded tables that new files were added to.", metrics.appends
+    )
+    yield counter(
+        f"{prefix}_load_failures_total", "Tables that could not be read.", metrics.load_failures
+    )
+    yield counter(
+        f"{prefix}_evictions_total", "Loaded tables that were given up.", metrics.evictions
+    )
+
+
+def _lanes(lanes: list["Lane"]) -> Iterator[Family]:
+    yield Family(
+        "headrace_serving_under_way",
+        "gauge",
+        "Questions that are answered or wait for it.",
+        [Sample(lane.under_way, labels(kind=lane.name)) for lane in lanes],
+    )
+
+
+def _tables(publications: list["Publication"]) -> Iterator[Family]:
+    loaded = [one for one in publications if one.is_loaded]
+    scanned = [one for one in publications if one.dataset is not None]
+    yield gauge(
+        "headrace_serving_loaded_bytes",
+        "Memory of loaded tables, estimated.",
+        sum(one.size_bytes for one in loaded),
+    )
+    yield gauge("headrace_serving_loaded_tables", "Tables in memory.", len(loaded))
+    yield gauge("headrace_serving_scanned_tables", "Tables whose files are scanned.", len(scanned))
+    yield Family(
+        "headrace_serving_table_version",
+        "gauge",
+        "The version of each table in use that queries see.",
+        [Sample(one.version, labels(table=one.name)) for one in (*loaded, *scanned)],
+    )

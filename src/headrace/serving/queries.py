@@ -1,0 +1,136 @@
+"""Runs checked statements in a snapshot of the published tables, and bounds what comes back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from headrace.serving.answers import Answer, Column, bounded, unique
+from headrace.serving.database import Database, Snapshot
+from headrace.serving.errors import TableNotFound, TableUnavailable, of_duckdb
+from headrace.serving.lanes import Running
+from headrace.serving.lookups import lookup
+from headrace.serving.refreshing import Refresher
+from headrace.serving.settings import ServingSettings
+from headrace.serving.statements import StatementChecker, served_names
+
+_ATTEMPTS = 3
+_BATCH_ROWS = 2_048
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """SQL with its parameters, and how many rows are wanted at most."""
+
+    sql: str
+    parameters: Parameters | None
+    rows_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedQuestion:
+    """Rows of one table by values of its columns."""
+
+    table: str
+    conditions: Mapping[str, Sequence[str]]
+    rows_max: int
+
+
+class Queries:
+    """Answers questions in the threads of a lane."""
+
+    def __init__(self, database: Database, refresher: Refresher, settings: ServingSettings) -> None:
+        self._database = database
+        self._refresher = refresher
+        self._settings = settings
+        self._checker = StatementChecker(database.cursor)
+
+    def answer(self, question: Question, running: Running) -> Answer:
+        found = self._checker.references(question.sql)
+        names = served_names(found, self._refresher.spellings)
+        return self._run(question, names, running)
+
+    def look_up(self, question: KeyedQuestion, running: Running) -> Answer:
+        name = self.resolve(question.table)
+        sql, parameters = lookup(name, self.column_types(name), question.conditions)
+        if len(question.conditions) == 1:
+            self._refresher.note_lookup(name, next(iter(question.conditions)))
+        return self._run(Question(sql, parameters, question.rows_max), frozenset({name}), running)
+
+    def resolve(self, written: str) -> str:
+        """The name of a served table or view, however its letters were written."""
+        known = self._refresher.spellings
+        name = known.get(written.lower())
+        if name is None:
+            raise TableNotFound(written, sorted(set(known.values())))
+        return name
+
+    def column_types(self, name: str) -> dict[str, str]:
+        """The columns of a table or view with their types, without reading any row."""
+        unit = self._refresher.unit(name)
+        assert unit is not None
+        for one in unit.tables:
+            if one.name == name:
+                return self._database.types_of(one.shown.schema)
+        assert unit.view is not None
+        batch = next(one for one in unit.tables if one.name == unit.view.batch)
+        types = self._database.types_of(batch.shown.schema)
+        return {column: types[column] for column in (*unit.view.keys, *unit.view.merge)}
+
+    def _run(self, question: Question, names: frozenset[str], running: Running) -> Answer:
+        """Have the tables ready, then ask; a table given up in between is made ready again."""
+        needed = self._tables_behind(names)
+        for _ in range(_ATTEMPTS):
+            self._refresher.warm(names, running.seconds_left)
+            with self._database.snapshot(needed) as snapshot:
+                if all(_is_usable(snapshot, name) for name in needed):
+                    return self._ask(question, needed, snapshot, running)
+        raise TableUnavailable("tables are given up as fast as they are loaded; ask again later")
+
+    def _ask(
+        self, question: Question, needed: Sequence[str], snapshot: Snapshot, running: Running
+    ) -> Answer:
+        running.begin(snapshot.cursor)
+        try:
+            relation = snapshot.cursor.sql(question.sql, params=question.parameters)
+            columns = [
+                Column(name, str(type))
+                for name, type in zip(unique(relation.columns), relation.types, strict=True)
+            ]
+            rows, cut = bounded(
+                relation.to_arrow_reader(_BATCH_ROWS),
+                relation.columns,
+                question.rows_max,
+                self._settings.answer_bytes_max,
+            )
+        except duckdb.Error as error:
+            raise of_duckdb(error) from error
+        finally:
+            running.end()
+        seen = snapshot.publications
+        return Answer(
+            columns=columns,
+            rows=rows,
+            cut=cut,
+            versions={name: seen[name].version for name in needed},
+            scanned=[name for name in needed if not seen[name].is_loaded],
+        )
+
+    def _tables_behind(self, names: frozenset[str]) -> list[str]:
+        """The tables that these names are, or are computed from."""
+        tables: set[str] = set()
+        for name in names:
+            unit = self._refresher.unit(name)
+            if unit is None:
+                continue
+            members = [one.name for one in unit.tables]
+            tables.update([name] if name in members else members)
+        return sorted(tables)
+
+
+def _is_usable(snapshot: Snapshot, name: str) -> bool:
+    found = snapshot.publications.get(name)
+    return found is not None and (found.is_loaded or found.dataset is not None)

@@ -1,0 +1,234 @@
+"""Brings what is shown up to the lake's newest versions.
+
+A unit nobody has asked for is only listed. The first question warms it: its tables are loaded, or
+shown by their files where they are too large for that. From then on it is refreshed: rows that
+were only appended are added to the loaded table; anything else is loaded anew beside it.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from time import monotonic
+
+import duckdb
+
+from headrace.errors import HeadraceError
+from headrace.lake.catalog import Catalog, Lake
+from headrace.serving.catalogue import UnitPlan, planned_units, spellings, zone_of
+from headrace.serving.database import Change, Database, Publication
+from headrace.serving.errors import TableUnavailable
+from headrace.serving.metrics import ServingMetrics
+from headrace.serving.settings import ServingSettings
+from headrace.serving.unit_refresh import UnitRefresh
+from headrace.serving.units import Unit, opened, was_made_again
+
+_log = logging.getLogger(__name__)
+
+_QUICK_BYTES = 64 << 20
+"""Files beyond that are scanned for the first questions, while they are loaded behind."""
+_REST_FACTOR = 4.0
+"""After loading a table whole we rest so many times as long before we do so again."""
+
+
+class Refresher:
+    """All units; questions warm them from any thread, rounds refresh them in one."""
+
+    def __init__(
+        self,
+        settings: ServingSettings,
+        database: Database,
+        metrics: ServingMetrics,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._settings = settings
+        self._lake = Lake(settings.lake)
+        self._database = database
+        self._metrics = metrics
+        self._clock = clock
+        self._refresh = UnitRefresh(database, metrics, settings.tables_bytes_max)
+        self._catalog = Catalog()
+        self._plans: dict[str, UnitPlan] = {}
+        self._unreadable: dict[str, str] = {}
+        self._units: dict[str, Unit] = {}
+        self._unit_of: dict[str, str] = {}
+        self._spellings: Mapping[str, str] = {}
+        self._syncing = threading.Lock()
+        self._warming: dict[str, Future[None]] = {}
+        self._warmer = ThreadPoolExecutor(1, thread_name_prefix="serving-warm")
+
+    @property
+    def spellings(self) -> Mapping[str, str]:
+        """Every way to write a name that is served, in lower case."""
+        return self._spellings
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._catalog
+
+    def unit(self, name: str) -> Unit | None:
+        found = self._unit_of.get(name)
+        return None if found is None else self._units.get(found)
+
+    def units(self) -> list[Unit]:
+        return list(self._units.values())
+
+    def publications(self) -> list[Publication]:
+        return [one.shown for unit in self.units() for one in unit.tables]
+
+    def sync(self) -> None:
+        """Take over what the lake's catalog says now."""
+        with self._syncing:
+            catalog = self._lake.catalog()
+            plans = planned_units(catalog, self._settings.zones)
+            made_again = self._made_again()
+            if plans == self._plans and catalog == self._catalog and not made_again:
+                return
+            for name in self._plans.keys() - plans.keys():
+                self._forget(name)
+            self._take_over(
+                [
+                    plan
+                    for plan in plans.values()
+                    if self._plans.get(plan.name) != plan or plan.name in made_again
+                ]
+            )
+            self._catalog = catalog
+            self._index_names()
+
+    def warm(self, names: Iterable[str], seconds: float) -> None:
+        """Have these tables and views ready for a question, in so many seconds."""
+        ends_at = self._clock() + seconds
+        for name in {self._unit_of[name] for name in names if name in self._unit_of}:
+            unit = self._units.get(name)
+            if unit is None:
+                continue
+            unit.used_at = self._clock()
+            if not unit.is_warm:
+                self._wait_for(unit, max(ends_at - self._clock(), 0.0))
+
+    def note_lookup(self, name: str, column: str) -> None:
+        """Remember what rows are looked up by; what is asked for often gets an index."""
+        for one in unit.tables if (unit := self.unit(name)) else ():
+            if one.name == name:
+                one.count_lookup(column)
+
+    def round(self) -> None:
+        """Look once at the catalog and at every unit that is in use."""
+        self.sync()
+        for unit in self.units():
+            if unit.is_warm and self._clock() >= unit.due_at:
+                self._refresh_in_round(unit)
+
+    def close(self) -> None:
+        self._warmer.shutdown(wait=True, cancel_futures=True)
+
+    def _wait_for(self, unit: Unit, seconds: float) -> None:
+        """Warm a unit once, for everyone who waits for it."""
+        with self._syncing:
+            future = self._warming.get(unit.name)
+            if future is None or future.done():
+                future = self._warmer.submit(self._warm_now, unit)
+                self._warming[unit.name] = future
+        try:
+            future.result(seconds)
+        except TimeoutError as error:
+            raise TableUnavailable(
+                f"{unit.name} is not loaded yet; ask again soon", retry_after_s=2
+            ) from error
+
+    def _warm_now(self, unit: Unit) -> None:
+        try:
+            with unit.lock:
+                if unit.is_warm or not self._is_current(unit):
+                    return
+                self._refresh.refresh([unit], self.units(), quick_bytes_max=_QUICK_BYTES)
+                unit.is_warm = True
+        except (HeadraceError, OSError, duckdb.Error) as error:
+            self._note_failure(unit, error)
+            raise TableUnavailable(f"{unit.name} cannot be read: {error}") from error
+
+    def _refresh_in_round(self, unit: Unit) -> None:
+        began = self._clock()
+        loads = self._metrics.loads
+        try:
+            with unit.lock:
+                if self._is_current(unit):
+                    self._refresh.refresh([unit], self.units())
+                    self._refresh.index(unit)
+            unit.failure = ""
+        except (HeadraceError, OSError, duckdb.Error) as error:
+            self._note_failure(unit, error)
+        if self._metrics.loads > loads:
+            unit.due_at = self._clock() + _REST_FACTOR * (self._clock() - began)
+
+    def _is_current(self, unit: Unit) -> bool:
+        """Whether no other generation has taken its place while we waited for its lock."""
+        return self._units.get(unit.name) is unit
+
+    def _note_failure(self, unit: Unit, error: Exception) -> None:
+        """Say it once; what was shown before is shown on."""
+        self._metrics.load_failures += 1
+        if str(error) != unit.failure:
+            _log.warning("%s cannot be refreshed: %s", unit.name, error)
+        unit.failure = str(error)
+
+    def _made_again(self) -> set[str]:
+        """Units whose tables were removed and made again in the same place."""
+        return {unit.name for unit in self.units() if any(map(was_made_again, unit.tables))}
+
+    def _take_over(self, plans: Sequence[UnitPlan]) -> None:
+        """Show new units, and new generations of those in use, these at the same moment."""
+        units = [(plan, unit) for plan in plans if (unit := self._opened(plan)) is not None]
+        old = {unit.name: self._units.get(unit.name) for _, unit in units}
+        with ExitStack() as locked:
+            for unit in filter(None, old.values()):
+                locked.enter_context(unit.lock)
+            in_use = [unit for _, unit in units if (it := old[unit.name]) and it.is_warm]
+            self._refresh.list(unit for _, unit in units if unit not in in_use)
+            if in_use:
+                self._refresh.refresh(in_use, [*self.units(), *in_use])
+            for plan, unit in units:
+                before = old[unit.name]
+                if before is not None:
+                    unit.is_warm, unit.used_at = before.is_warm, before.used_at
+                    self._drop_stored(before)
+                self._units[unit.name] = unit
+                self._plans[unit.name] = plan
+
+    def _opened(self, plan: UnitPlan) -> Unit | None:
+        keys = plan.view.keys if plan.view else ()
+        try:
+            tables = tuple(
+                opened(self._lake.table(name, generation), keys) for name, generation in plan.tables
+            )
+            unit = Unit(plan.name, tables, plan.view)
+            self._refresh.check(unit)
+        except (HeadraceError, OSError) as error:
+            if self._unreadable.get(plan.name) != str(error):
+                _log.warning("%s cannot be served: %s", plan.name, error)
+            self._unreadable[plan.name] = str(error)
+            return None
+        self._unreadable.pop(plan.name, None)
+        for name in plan.shown:
+            self._database.add_zone(zone_of(name))
+        return unit
+
+    def _forget(self, name: str) -> None:
+        """A unit that is gone from the catalog."""
+        unit = self._units.pop(name)
+        with unit.lock:
+            unit.is_warm = False
+            self._database.publish(Change(forgotten=self._plans.pop(name).shown))
+            self._drop_stored(unit)
+
+    def _drop_stored(self, unit: Unit) -> None:
+        for stored_as in [one.shown.stored_as for one in unit.tables]:
+            if stored_as is not None:
+                self._database.drop(stored_as)
+
+    def _index_names(self) -> None:
+        self._unit_of = {name: plan.name for plan in self._plans.values() for name in plan.shown}
+        zones = self._settings.zones
+        self._spellings = spellings(self._unit_of, zones, zones[0])

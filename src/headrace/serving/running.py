@@ -1,0 +1,37 @@
+"""Runs the server in this process until it is told to stop."""
+
+import asyncio
+from collections.abc import Callable
+
+from headrace.http.access import TokenFile
+from headrace.http.addresses import ListenAddress
+from headrace.http.server import bind, serve
+from headrace.serving.routes import application
+from headrace.serving.service import Service
+from headrace.serving.settings import ServingSettings
+
+
+def run(
+    settings: ServingSettings,
+    address: ListenAddress,
+    tokens: TokenFile | None,
+    on_ready: Callable[[ListenAddress], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM. The port is taken first, since that fails most often."""
+    listener = bind(address)
+
+    async def main() -> None:
+        service = Service(settings)
+        async with service.running():
+            await serve(application(service, tokens), listener, on_ready=on_ready)
+
+    with asyncio.Runner(loop_factory=_event_loop) as runner:
+        runner.run(main())
+
+
+def _event_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

@@ -1,0 +1,51 @@
+"""The parts of the server, wired: database, refresher, lanes, and the rounds that keep it fresh."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from headrace.runtime.tasks import Tasks
+from headrace.serving.database import Database
+from headrace.serving.lanes import Lane
+from headrace.serving.metrics import ServingMetrics
+from headrace.serving.queries import Queries
+from headrace.serving.refreshing import Refresher
+from headrace.serving.settings import ServingSettings
+
+
+class Service:
+    """All that the routes need, for as long as the server runs."""
+
+    def __init__(self, settings: ServingSettings) -> None:
+        self.settings = settings
+        self.metrics = ServingMetrics()
+        self.database = Database(settings.memory_bytes, settings.threads, settings.zones[0])
+        self.refresher = Refresher(settings, self.database, self.metrics)
+        self.queries = Queries(self.database, self.refresher, settings)
+        waiting = settings.waiting_max
+        self.query_lane = Lane("query", settings.queries_at_once_max, waiting)
+        self.lookup_lane = Lane("lookup", settings.lookups_at_once_max, waiting)
+        self.is_ready = False
+        self.is_broken = False
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """List the tables, then look for new versions again and again."""
+        tasks = Tasks(asyncio.get_running_loop(), threads_max=1)
+        try:
+            await tasks.in_thread(self.refresher.sync)
+            self.is_ready = True
+            interval_ms = self.settings.refresh_seconds * 1000
+
+            async def refresh() -> None:
+                await tasks.in_thread(self.refresher.round)
+
+            tasks.every(lambda: interval_ms, refresh, "refreshing tables")
+            yield
+        finally:
+            self.is_ready = False
+            self.query_lane.close()
+            self.lookup_lane.close()
+            self.refresher.close()
+            await tasks.stop()
+            self.database.close()

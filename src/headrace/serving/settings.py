@@ -1,0 +1,32 @@
+"""What bounds a server of tables: rows, time, memory, and how many may ask at once."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+MEBIBYTE = 1 << 20
+
+
+class ServingSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Built once from the command line and handed down."""
+
+    lake: Path
+    zones: tuple[str, ...] = ("refined",)
+    """The zones whose tables may be read; tables of the first go by their bare name as well."""
+    memory_bytes: int = 2048 * MEBIBYTE
+    """What DuckDB may use: half of it for loaded tables, the rest for queries under way."""
+    rows_default: int = 10_000
+    rows_max: int = 1_000_000
+    answer_bytes_max: int = 64 * MEBIBYTE
+    request_bytes_max: int = MEBIBYTE
+    query_seconds_max: float = 30.0
+    queries_at_once_max: int = 4
+    lookups_at_once_max: int = 4
+    waiting_max: int = 64
+    refresh_seconds: float = 1.0
+    threads: int = os.cpu_count() or 1
+
+    @property
+    def tables_bytes_max(self) -> int:
+        return self.memory_bytes // 2

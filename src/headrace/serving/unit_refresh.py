@@ -1,0 +1,259 @@
+"""One step of units to the newest versions of their tables: prepared beside, shown at one moment.
+
+Whole tables are loaded before anything is shown; appended rows go in with the publication itself,
+since they go into the table that is shown. What turns out not to fit is shown by its files.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import duckdb
+import pyarrow as pa
+
+from headrace.lake.commits import AddedFile
+from headrace.lake.merging import covered_version
+from headrace.serving import loading
+from headrace.serving.database import Change, Database, Publication
+from headrace.serving.loading import Rows
+from headrace.serving.merged_views import check_columns, merged_select
+from headrace.serving.metrics import ServingMetrics
+from headrace.serving.residency import Resident, room_for
+from headrace.serving.units import ServedTable, Unit
+
+_log = logging.getLogger(__name__)
+
+_ATTEMPTS = 3
+_RETRY_BELOW = 0.8
+"""A table that did not fit is tried again when its files have shrunk to this part."""
+
+
+@dataclass(slots=True)
+class Step:
+    """What becomes of one table: the new publication, and how it comes about."""
+
+    served: ServedTable
+    shown: Publication
+    appended: Rows | None = None
+    file_bytes: int = 0
+
+    def published(self) -> Publication:
+        """As it is once the rows are in."""
+        if self.appended is None:
+            return self.shown
+        rows = self.served.shown.rows + self.appended.rows
+        size_bytes = self.served.shown.size_bytes + self.appended.size_bytes
+        return replace(self.shown, rows=rows, size_bytes=size_bytes)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """A unit's steps, and the views over its tables."""
+
+    unit: Unit
+    steps: list[Step] = field(default_factory=list)
+    views: dict[str, str] = field(default_factory=dict)
+
+
+class UnitRefresh:
+    """Carries units over to new versions; callers hold their locks."""
+
+    def __init__(self, database: Database, metrics: ServingMetrics, bytes_max: int) -> None:
+        self._database = database
+        self._metrics = metrics
+        self._bytes_max = bytes_max
+
+    def check(self, unit: Unit) -> None:
+        """Refuse a merged view that does not fit its tables."""
+        self._view(unit, [one.shown for one in unit.tables])
+
+    def list(self, units: Iterable[Unit]) -> None:
+        """Show the columns of units that nobody has asked for."""
+        publications: list[Publication] = []
+        views: dict[str, str] = {}
+        for unit in units:
+            publications += [one.shown for one in unit.tables]
+            views |= self._view(unit, [one.shown for one in unit.tables])
+        self._database.publish(Change(publications, views=views))
+
+    def refresh(
+        self,
+        units: Sequence[Unit],
+        all_units: Iterable[Unit],
+        *,
+        quick_bytes_max: int | None = None,
+    ) -> None:
+        """Show the newest versions of these units' tables, all at the same moment."""
+        others = [unit for unit in all_units if unit not in units]
+        for attempt in range(1, _ATTEMPTS + 1):
+            prepared = [self._prepare(unit, others, quick_bytes_max) for unit in units]
+            steps = [step for one in prepared for step in one.steps]
+            if not steps:
+                return
+            try:
+                self._publish(prepared, steps)
+                return
+            except duckdb.Error as error:
+                self._drop_unpublished(steps)
+                if attempt == _ATTEMPTS or not _note_too_large(steps, error):
+                    raise
+
+    def index(self, unit: Unit) -> None:
+        """Index loaded tables by the column that they have proved to be looked up by."""
+        for one in unit.tables:
+            column, stored_as = one.column_to_index(), one.shown.stored_as
+            if column is not None and stored_as is not None:
+                self._database.index(stored_as, column)
+                one.index = column
+                more = one.shown.rows * loading.INDEX_BYTES_PER_ROW
+                one.shown = replace(one.shown, size_bytes=one.shown.size_bytes + more)
+
+    def evict(self, unit: Unit) -> None:
+        """Give up what is loaded of a unit; only its columns are shown from now on."""
+        stored = [one.shown.stored_as for one in unit.tables]
+        unit.is_warm = False
+        for one in unit.tables:
+            one.shown = Publication(one.name, -1, one.shown.schema)
+        self.list([unit])
+        for name in filter(None, stored):
+            self._database.drop(name)
+        self._metrics.evictions += 1
+
+    def _prepare(self, unit: Unit, others: Sequence[Unit], quick_bytes_max: int | None) -> Prepared:
+        """The order of the versions' look-up is the seam's: see `merging`."""
+        versions = [one.table.version for one in unit.tables]
+        prepared = Prepared(unit)
+        for served, version in zip(unit.tables, versions, strict=True):
+            step = self._step(served, version, unit, others, quick_bytes_max)
+            if step is not None:
+                prepared.steps.append(step)
+        if prepared.steps:
+            changed = {step.served.name: step.shown for step in prepared.steps}
+            shown = [changed.get(one.name, one.shown) for one in unit.tables]
+            prepared.views = self._view(unit, shown)
+        return prepared
+
+    def _step(
+        self,
+        served: ServedTable,
+        version: int,
+        unit: Unit,
+        others: Sequence[Unit],
+        quick_bytes_max: int | None,
+    ) -> Step | None:
+        shown = served.shown
+        if shown.is_loaded and shown.version == version:
+            return None
+        if shown.is_loaded:
+            files = loading.files_added(served.table, shown.version, version)
+            if files is not None:
+                return self._append(served, version, files)
+        file_bytes = sum(file.size_bytes for file in served.table.files(version))
+        is_refused = served.refused_bytes and file_bytes > served.refused_bytes * _RETRY_BELOW
+        is_slow = quick_bytes_max is not None and file_bytes > quick_bytes_max
+        if is_refused or is_slow or file_bytes > self._bytes_max:
+            served.refused_bytes = 0 if is_slow and not is_refused else file_bytes
+            return self._scan(served, version, file_bytes)
+        return self._load(served, version, file_bytes, unit, others)
+
+    def _append(self, served: ServedTable, version: int, files: Sequence[AddedFile]) -> Step:
+        shown = replace(served.shown, version=version)
+        if not files:
+            return Step(served, shown)
+        room = self._bytes_max - served.shown.size_bytes
+        has_index = served.index is not None
+        rows = loading.appended(served.table, files, shown.schema, room, has_index=has_index)
+        size = sum(file.size_bytes for file in served.table.files(version))
+        return Step(served, shown, rows, size)
+
+    def _scan(self, served: ServedTable, version: int, file_bytes: int) -> Step | None:
+        if served.shown.dataset is not None and served.shown.version == version:
+            return None
+        dataset = served.table.dataset(version)
+        shown = Publication(served.name, version, dataset.schema, dataset=dataset)
+        return Step(served, shown, file_bytes=file_bytes)
+
+    def _load(
+        self,
+        served: ServedTable,
+        version: int,
+        file_bytes: int,
+        unit: Unit,
+        others: Sequence[Unit],
+    ) -> Step | None:
+        """Load a version whole into a table of its own."""
+        dataset = served.table.dataset(version)
+        room = self._make_room(max(served.shown.size_bytes, file_bytes), unit, others)
+        rows = loading.whole(dataset, room, has_index=served.index is not None)
+        try:
+            stored_as = self._database.load(rows.reader, served.index)
+        except (duckdb.Error, pa.ArrowException) as error:
+            if not (rows.is_too_large or isinstance(error, duckdb.OutOfMemoryException)):
+                raise
+            _log.info("%s is too large to load; its files are scanned instead", served.name)
+            served.refused_bytes = max(file_bytes, 1)
+            return self._scan(served, version, file_bytes)
+        self._metrics.loads += 1
+        served.refused_bytes = 0
+        shown = Publication(
+            served.name, version, dataset.schema, stored_as, None, rows.rows, rows.size_bytes
+        )
+        return Step(served, shown, file_bytes=file_bytes)
+
+    def _make_room(self, needed_bytes: int, unit: Unit, others: Sequence[Unit]) -> int:
+        """Give up tables that were not used for longest; how much one may then have."""
+        loaded = {one.name: one for one in others if one.size_bytes}
+        residents = [Resident(one.name, one.size_bytes, one.used_at) for one in loaded.values()]
+        for name in room_for(needed_bytes, residents, self._bytes_max) or ():
+            # A unit that is being refreshed at this moment is in use: it stays.
+            if loaded[name].lock.acquire(blocking=False):
+                try:
+                    self.evict(loaded[name])
+                finally:
+                    loaded[name].lock.release()
+        return self._bytes_max - sum(one.size_bytes for one in loaded.values())
+
+    def _publish(self, prepared: Sequence[Prepared], steps: Sequence[Step]) -> None:
+        appended = {
+            step.shown.stored_as: step.appended.reader
+            for step in steps
+            if step.shown.stored_as is not None and step.appended is not None
+        }
+        views = {name: select for one in prepared for name, select in one.views.items()}
+        self._database.publish(Change([step.shown for step in steps], appended, views))
+        for step in steps:
+            old, step.served.shown = step.served.shown, step.published()
+            if step.appended is not None:
+                self._metrics.appends += 1
+            if old.stored_as is not None and old.stored_as != step.shown.stored_as:
+                self._database.drop(old.stored_as)
+
+    def _drop_unpublished(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            stored_as = step.shown.stored_as
+            if stored_as is not None and stored_as != step.served.shown.stored_as:
+                self._database.drop(stored_as)
+
+    def _view(self, unit: Unit, shown: Sequence[Publication]) -> dict[str, str]:
+        """The unit's merged view over these publications, if it has one."""
+        if unit.view is None:
+            return {}
+        tables = {one.name: one.table for one in unit.tables}
+        by_name = {one.name: one for one in shown}
+        batch, speed = by_name[unit.view.batch], by_name[unit.view.speed]
+        check_columns(unit.view, batch.schema.names, speed.schema.names)
+        is_listed_only = batch.version < 0
+        covered = -1 if is_listed_only else covered_version(tables[batch.name], batch.version)
+        types = self._database.types_of(batch.schema)
+        return {unit.view.name: merged_select(unit.view, covered, types)}
+
+
+def _note_too_large(steps: Iterable[Step], error: duckdb.Error) -> bool:
+    """Whether appended rows did not fit; their tables are then shown by their files."""
+    culprits = [step for step in steps if step.appended is not None]
+    if not isinstance(error, duckdb.OutOfMemoryException):
+        culprits = [step for step in culprits if step.appended and step.appended.is_too_large]
+    for step in culprits:
+        _log.info("%s has become too large; its files are scanned from now on", step.served.name)
+        step.served.refused_bytes = max(step.file_bytes, 1)
+    return bool(culprits)

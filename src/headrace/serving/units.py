@@ -1,0 +1,86 @@
+"""What is refreshed together: a table by itself, or both layers of a merged view."""
+
+import os
+import threading
+from dataclasses import dataclass, field
+
+from headrace.lake.catalog import MergedViewEntry
+from headrace.lake.tables import Table
+from headrace.serving.database import Publication
+
+_INDEX_ROWS_MIN = 100_000
+"""Smaller tables are searched as quickly without an index."""
+_INDEX_LOOKUPS_MIN = 3
+_COUNTED_COLUMNS_MAX = 64
+
+
+@dataclass(slots=True)
+class ServedTable:
+    """A table of the lake as it was opened, and what is shown of it."""
+
+    table: Table
+    log_identity: tuple[int, int]
+    shown: Publication
+    index: str | None = None
+    """The column that rows are looked up by: the key of a merged view, or learned from use."""
+    refused_bytes: int = 0
+    """The size of its files when they were found too large to load; 0 if they never were."""
+    lookups: dict[str, int] = field(default_factory=dict)
+    """How often rows were asked for by each column alone."""
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    def count_lookup(self, column: str) -> None:
+        if column in self.lookups or len(self.lookups) < _COUNTED_COLUMNS_MAX:
+            self.lookups[column] = self.lookups.get(column, 0) + 1
+
+    def column_to_index(self) -> str | None:
+        """The column that an index is worth its memory for, if there is none yet."""
+        if self.index or not self.lookups or self.shown.rows < _INDEX_ROWS_MIN:
+            return None
+        column = max(self.lookups, key=self.lookups.__getitem__)
+        return column if self.lookups[column] >= _INDEX_LOOKUPS_MIN else None
+
+
+@dataclass(slots=True)
+class Unit:
+    """Tables whose versions belong together, in the order in which these are looked up."""
+
+    name: str
+    tables: tuple[ServedTable, ...]
+    view: MergedViewEntry | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    is_warm: bool = False
+    """Whether it was asked for and is kept up to date since."""
+    used_at: float = 0.0
+    due_at: float = 0.0
+    failure: str = ""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(one.shown.size_bytes for one in self.tables)
+
+
+def opened(table: Table, keys: tuple[str, ...] = ()) -> ServedTable:
+    """A table that nothing is shown of yet but its columns.
+
+    DuckDB's indexes of several columns do not help lookups, so only a single key gets one.
+    """
+    shown = Publication(table.name, -1, table.schema)
+    index = keys[0] if len(keys) == 1 else None
+    return ServedTable(table, log_identity(table), shown, index)
+
+
+def log_identity(table: Table) -> tuple[int, int]:
+    """Differs when a table was removed and made again in the same place."""
+    found = os.stat(table.place / "_delta_log")
+    return found.st_dev, found.st_ino
+
+
+def was_made_again(served: ServedTable) -> bool:
+    try:
+        return log_identity(served.table) != served.log_identity
+    except FileNotFoundError:
+        return False
