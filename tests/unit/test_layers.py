@@ -20,7 +20,7 @@ ROWS = (
     {"raft", "metadata", "controller"},
     {"coordination"},
     {"groups", "shares", "transactions"},
-    {"broker", "client"},
+    {"broker", "client", "http"},
     {"lake"},
     {"spark"},
     {"pipelines", "serving", "capture"},
@@ -30,8 +30,11 @@ HEIGHT = {package: height for height, row in enumerate(ROWS) for package in row}
 
 # Side by side in one row, but strangers: what talks to a broker does so over the wire, so that it
 # works with any Kafka. Only the command that starts a node knows the broker.
-PRODUCTS = ("client", "lake", "spark", "pipelines", "serving", "capture", "cli", "testing")
-STRANGERS = {(product, "broker") for product in PRODUCTS} | {("broker", "client")}
+PRODUCTS = ("client", "http", "lake", "spark", "pipelines", "serving", "capture", "cli", "testing")
+STRANGERS = {(product, "broker") for product in PRODUCTS} | {
+    ("broker", "client"),
+    ("broker", "http"),
+}
 STARTS_A_NODE = {"cli.up"}
 
 
