@@ -3,18 +3,25 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from headrace.spark.decoding.ddl import schema_of
 from headrace.spark.decoding.decoder import Decoder
 from headrace.spark.decoding.errors import InvalidFormatOption
 
+if TYPE_CHECKING:
+    from headrace.spark.decoding.avro.decoder import AvroDecoder
+    from headrace.spark.decoding.protobuf.decoder import ProtobufDecoder
+
 BYTES = "bytes"
-FORMATS = (BYTES, "json", "csv", "avro")
+FORMATS = (BYTES, "json", "csv", "avro", "protobuf")
 
 REGISTRY_URL = "schema.registry.url"
 REGISTRY_LOGIN = "schema.registry.basic.auth.user.info"
 
 SCHEMA_FILE_BYTES_MAX = 1 << 20
+EXAMPLE = "`id BIGINT, name STRING`"
+PROTO_BEGINNINGS = ("syntax", "edition", "message ", "package ", "import ", "//", "/*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,41 +82,55 @@ def decoder_of(
         raise InvalidFormatOption(
             f"the payload format {format_!r} is not known; there are {', '.join(FORMATS)}"
         )
-    match format_:
-        case "json":
-            return json_decoder(wanted)
-        case "csv":
-            return csv_decoder(wanted)
-        case "avro":
-            return avro_decoder(wanted)
-    return None
+    if format_ == BYTES:
+        return None
+    if wanted.text(REGISTRY_URL):
+        from headrace.spark.decoding.registry.options import registry_decoder_of
+
+        return registry_decoder_of(wanted, format_)
+    return {
+        "json": json_decoder,
+        "csv": csv_decoder,
+        "avro": avro_decoder,
+        "protobuf": protobuf_decoder,
+    }[format_](wanted)
 
 
 def json_decoder(options: PayloadOptions) -> Decoder:
-    from headrace.spark.decoding.json_decoder import JsonDecoder
+    from headrace.spark.decoding.json.decoder import JsonDecoder
 
-    return JsonDecoder(schema_of(options.required("schema", "`id BIGINT, name STRING`")))
+    return JsonDecoder(schema_of(options.required("schema", EXAMPLE)))
 
 
 def csv_decoder(options: PayloadOptions) -> Decoder:
-    from headrace.spark.decoding.csv_decoder import CsvDecoder
+    from headrace.spark.decoding.csv.decoder import CsvDecoder
 
     delimiter = options.text("delimiter") or options.text("sep", ",")
     delimiter = {"\\t": "\t"}.get(delimiter, delimiter)
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
         raise InvalidFormatOption(f"the option delimiter is one ASCII sign, not {delimiter!r}")
     return CsvDecoder(
-        schema_of(options.required("schema", "`id BIGINT, name STRING`")),
+        schema_of(options.required("schema", EXAMPLE)),
         delimiter=delimiter,
         null_value=options.text("nullValue"),
         header=options.flag("header"),
     )
 
 
-def avro_decoder(options: PayloadOptions) -> Decoder:
-    from headrace.spark.decoding.avro_decoder import AvroDecoder
+def avro_decoder(options: PayloadOptions) -> "AvroDecoder":
+    from headrace.spark.decoding.avro.decoder import AvroDecoder
 
     text = options.schema_text("schema", ("{", "["), "Avro's JSON or the path of an .avsc file")
     decoder = AvroDecoder(text, text)
     decoder.schema  # noqa: B018  # A bad schema is refused now, not in a worker.
+    return decoder
+
+
+def protobuf_decoder(options: PayloadOptions) -> "ProtobufDecoder":
+    from headrace.spark.decoding.protobuf.decoder import ProtobufDecoder
+    from headrace.spark.decoding.protobuf.schemas import compile_proto
+
+    text = options.schema_text("schema", PROTO_BEGINNINGS, "the path of a .proto file or its text")
+    decoder = ProtobufDecoder(compile_proto(text), options.text("message"))
+    decoder.schema  # noqa: B018
     return decoder

@@ -6,7 +6,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 import pyarrow as pa
 
-from headrace.spark.decoding.spans import Spans
+from headrace.spark.decoding.columns.spans import Spans
 
 # What scanners and converters note. Above every kind of spans.py, so that one number is either.
 EMPTY = 32

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.spark.decoding.avro_schemas import NO_DEFAULT, AvroSchema, Member, Node
+from headrace.spark.decoding.avro.schemas import NO_DEFAULT, AvroSchema, Member, Node
 
 Step = Callable[[list[Any], Any], Any]
 

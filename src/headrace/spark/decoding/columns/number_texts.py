@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from headrace.spark.decoding.failures import UNFIT
-from headrace.spark.decoding.memory import byte_at, compiled
-from headrace.spark.decoding.spans import FLOAT, INTEGER, NULL, STRING
+from headrace.spark.decoding.columns.failures import UNFIT
+from headrace.spark.decoding.columns.memory import byte_at, compiled
+from headrace.spark.decoding.columns.spans import FLOAT, INTEGER, NULL, STRING
 
 POWERS_OF_TEN = 10.0 ** np.arange(23)
 """The powers of ten that a double holds exactly."""

@@ -1,7 +1,7 @@
 """Avro payloads to columns: flat records by compiled code, all others row by row by fastavro.
 
 The payloads are bare records of one schema. How records of several writers' schemas, named in front
-of each payload, become rows of one reader's schema: see `registry_decoder.py`.
+of each payload, become rows of one reader's schema: see `registry/`.
 """
 
 import io
@@ -13,12 +13,12 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 
-from headrace.spark.decoding import avro_columns
-from headrace.spark.decoding.avro_projection import Projection, projection_of
-from headrace.spark.decoding.avro_schemas import AvroSchema, avro_schema
+from headrace.spark.decoding.avro import columns as avro_columns
+from headrace.spark.decoding.avro.projection import Projection, projection_of
+from headrace.spark.decoding.avro.schemas import AvroSchema, avro_schema
+from headrace.spark.decoding.columns.failures import no_failures
+from headrace.spark.decoding.columns.spans import VOID, Spans, spans_of
 from headrace.spark.decoding.decoder import Decoded, batch_of
-from headrace.spark.decoding.failures import no_failures
-from headrace.spark.decoding.spans import VOID, Spans, spans_of
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,20 @@ class AvroDecoder:
 
     writer_text: str
     reader_text: str
+    writer_references: tuple[str, ...] = ()
+    reader_references: tuple[str, ...] = ()
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("writer_text", "reader_text", "writer_references", "reader_references")
+        return {name: getattr(self, name) for name in names}
 
     @cached_property
     def writer(self) -> AvroSchema:
-        return avro_schema(self.writer_text)
+        return avro_schema(self.writer_text, self.writer_references)
 
     @cached_property
     def reader(self) -> AvroSchema:
-        return avro_schema(self.reader_text)
+        return avro_schema(self.reader_text, self.reader_references)
 
     @cached_property
     def projection(self) -> Projection | None:

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headrace.spark.decoding.columns.failures import MISSING, UNFIT, Failures
+from headrace.spark.decoding.columns.scalars import noted, scalar_column
+from headrace.spark.decoding.columns.spans import ABSENT, ARRAY, NULL, OBJECT, VOID, Spans, bitmap
 from headrace.spark.decoding.ddl import ddl_of
-from headrace.spark.decoding.failures import MISSING, UNFIT, Failures
-from headrace.spark.decoding.json_scanning import count_items, scan_items, scan_objects
-from headrace.spark.decoding.scalars import noted, scalar_column
-from headrace.spark.decoding.spans import ABSENT, ARRAY, NULL, OBJECT, VOID, Spans, bitmap
+from headrace.spark.decoding.json.objects import count_items, scan_items, scan_objects
 
 
 def object_columns(spans: Spans, fields: list[Any], path: str, failures: Failures) -> list[Spans]:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headrace.spark.decoding.columns.failures import NOT_UTF8, Failures, no_failures
+from headrace.spark.decoding.columns.spans import VOID, Spans, spans_of
 from headrace.spark.decoding.decoder import Decoded, batch_of
 from headrace.spark.decoding.errors import InvalidSchema
-from headrace.spark.decoding.failures import NOT_UTF8, Failures, no_failures
-from headrace.spark.decoding.json_columns import column_of, loosened_schema, object_columns
-from headrace.spark.decoding.spans import VOID, Spans, spans_of
+from headrace.spark.decoding.json.columns import column_of, loosened_schema, object_columns
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@
 
 Every text is checked to its last byte, also the parts that no column asks for, so a payload that
 is not JSON never passes as one. A function that meets a fault returns where it is, and the fault's
-code (failures.py) in the place of a kind (spans.py).
+code (columns/failures.py) in the place of a kind (columns/spans.py).
 """
 
 # Compiled code compares with each of two constants; a tuple of them would be a loop.
@@ -13,22 +13,15 @@ code (failures.py) in the place of a kind (spans.py).
 
 from typing import Any
 
-import numpy as np
-
-from headrace.spark.decoding.failures import (
+from headrace.spark.decoding.columns.failures import (
     BAD_ESCAPE,
     CONTROL_CHARACTER,
     CUT_SHORT,
-    EMPTY,
-    NOT_AN_OBJECT,
     TOO_DEEP,
-    TRAILING,
     UNEXPECTED,
 )
-from headrace.spark.decoding.json_strings import unescape
-from headrace.spark.decoding.memory import byte_at, compiled
-from headrace.spark.decoding.spans import (
-    ABSENT,
+from headrace.spark.decoding.columns.memory import byte_at, compiled
+from headrace.spark.decoding.columns.spans import (
     ARRAY,
     ESCAPED,
     FALSE,
@@ -38,7 +31,6 @@ from headrace.spark.decoding.spans import (
     OBJECT,
     STRING,
     TRUE,
-    VOID,
 )
 
 DEPTH_MAX = 128
@@ -267,233 +259,3 @@ def scan_value(data: int, at: int, end: int, stack: Any) -> Span:
             kind = OBJECT if byte == OPEN_BRACE else ARRAY
         return at, stop, stop, kind
     return scan_scalar(data, at, end)
-
-
-@compiled
-def has_name(data: int, start: int, stop: int, names: int, begin: int, end: int) -> bool:
-    if stop - start != end - begin:
-        return False
-    for index in range(stop - start):
-        if byte_at(data, start + index) != byte_at(names, begin + index):
-            return False
-    return True
-
-
-@compiled
-def named_field(data: int, start: int, stop: int, names: int, name_ends: Any, guess: int) -> int:
-    """Which column has this key as its name, or -1. Records mostly have their keys in one order."""
-    count = len(name_ends) - 1
-    for step in range(count):
-        column = guess + step
-        if column >= count:
-            column -= count
-        if has_name(data, start, stop, names, name_ends[column], name_ends[column + 1]):
-            return column
-    return -1
-
-
-@compiled
-def keyed_column(
-    data: int, start: int, stop: int, kind: int, names: int, name_ends: Any, guess: int
-) -> int:
-    if kind == ESCAPED:
-        scratch = np.empty(stop - start, np.uint8)
-        length = unescape(data, start, stop, scratch, 0)
-        return named_field(scratch.ctypes.data, 0, length, names, name_ends, guess)
-    return named_field(data, start, stop, names, name_ends, guess)
-
-
-@compiled
-def guessed_key(data: int, at: int, end: int, names: int, begin: int, length: int) -> int:
-    """Where the value of this very key begins, if the key is here and plainly written, else -1.
-
-    Records mostly have their keys in the schema's order; comparing is quicker than scanning.
-    """
-    stop = at + 1 + length
-    if stop + 2 >= end or byte_at(data, at) != QUOTE or byte_at(data, stop) != QUOTE:
-        return -1
-    for index in range(length):
-        byte = byte_at(data, at + 1 + index)
-        if byte != byte_at(names, begin + index) or not is_plain(byte):
-            return -1
-    if byte_at(data, stop + 1) != COLON:
-        return -1
-    after = skip_spaces(data, stop + 2, end)
-    return after if after < end else -1
-
-
-@compiled
-def scan_members(
-    data: int,
-    at: int,
-    end: int,
-    names: int,
-    name_ends: Any,
-    row: int,
-    starts: Any,
-    ends: Any,
-    kinds: Any,
-    stack: Any,
-) -> tuple[int, int]:
-    """From behind an opening brace: note the spans of a row's columns. The last of a name holds."""
-    guess = 0
-    count = len(name_ends) - 1
-    at = skip_spaces(data, at, end)
-    if at < end and byte_at(data, at) == CLOSE_BRACE:
-        return at + 1, OBJECT
-    while True:
-        if at >= end:
-            return at, CUT_SHORT
-        column, after = guess, -1
-        if guess < count:
-            begin = name_ends[guess]
-            after = guessed_key(data, at, end, names, begin, name_ends[guess + 1] - begin)
-        if after < 0:
-            key_start, key_stop, after, kind = scan_key(data, at, end)
-            if kind >= FAULT:
-                return key_start, kind
-            column = keyed_column(data, key_start, key_stop, kind, names, name_ends, guess)
-        at = after
-        start, stop, at, kind = scan_value(data, at, end, stack)
-        if kind >= FAULT:
-            return stop, kind
-        if column >= 0:
-            starts[column, row] = start
-            ends[column, row] = stop
-            kinds[column, row] = kind
-            guess = column + 1
-        at = skip_spaces(data, at, end)
-        if at >= end:
-            return at, CUT_SHORT
-        if byte_at(data, at) == CLOSE_BRACE:
-            return at + 1, OBJECT
-        if byte_at(data, at) != COMMA:
-            return at, UNEXPECTED
-        at = skip_spaces(data, at + 1, end)
-
-
-@compiled
-def scan_root(
-    data: int,
-    at: int,
-    end: int,
-    names: int,
-    name_ends: Any,
-    row: int,
-    starts: Any,
-    ends: Any,
-    kinds: Any,
-    stack: Any,
-) -> tuple[int, int]:
-    """A whole text that shall be an object; `null` is none, and no fault either."""
-    at = skip_spaces(data, at, end)
-    if at >= end:
-        return at, EMPTY
-    if byte_at(data, at) == OPEN_BRACE:
-        at, kind = scan_members(
-            data, at + 1, end, names, name_ends, row, starts, ends, kinds, stack
-        )
-    else:
-        start, stop, at, kind = scan_value(data, at, end, stack)
-        if kind >= FAULT:
-            return stop, kind
-        if kind != NULL:
-            return start, NOT_AN_OBJECT
-    if kind >= FAULT:
-        return at, kind
-    at = skip_spaces(data, at, end)
-    if at < end:
-        return at, TRAILING
-    return at, kind
-
-
-@compiled
-def scan_objects(
-    data: int,
-    froms: Any,
-    tos: Any,
-    roots: Any,
-    names: int,
-    name_ends: Any,
-    rows: Any,
-    column: int,
-    found: Any,
-    noted: Any,
-) -> None:
-    """Spans of the columns of each object; what is no object is void, or noted as a failure.
-
-    `found` is (starts, ends, kinds), each by column and row; `noted` is (codes, starts, ends,
-    columns) by the payload's row, which `rows` gives.
-    """
-    starts, ends, kinds = found
-    codes, fault_starts, fault_ends, fault_columns = noted
-    stack = np.empty(DEPTH_MAX, np.uint8)
-    count = len(name_ends) - 1
-    for row in range(len(froms)):
-        fill = ABSENT if roots[row] == OBJECT else VOID
-        for index in range(count):
-            kinds[index, row] = fill
-        if fill == VOID:
-            continue
-        at, kind = scan_root(
-            data, froms[row], tos[row], names, name_ends, row, starts, ends, kinds, stack
-        )
-        if kind != OBJECT:
-            roots[row] = NULL
-            for index in range(count):
-                kinds[index, row] = VOID
-        if kind >= FAULT and codes[rows[row]] == 0:
-            codes[rows[row]] = kind
-            fault_starts[rows[row]] = at
-            fault_ends[rows[row]] = tos[row]
-            fault_columns[rows[row]] = column
-
-
-@compiled
-def count_items(data: int, froms: Any, kinds: Any, tos: Any, counts: Any) -> int:
-    """How many values each array or object holds; all of them are checked already."""
-    stack = np.empty(DEPTH_MAX, np.uint8)
-    total = 0
-    for row in range(len(froms)):
-        counts[row] = total
-        if kinds[row] == ARRAY or kinds[row] == OBJECT:
-            end = tos[row] - 1
-            at = skip_spaces(data, froms[row] + 1, end)
-            while at < end:
-                if kinds[row] == OBJECT:
-                    _, _, at, _ = scan_key(data, at, end)
-                _, _, at, _ = scan_value(data, at, end, stack)
-                total += 1
-                at = skip_spaces(data, at, end)
-                at = skip_spaces(data, at + 1, end)
-    counts[len(froms)] = total
-    return total
-
-
-@compiled
-def scan_items(
-    data: int, froms: Any, kinds: Any, tos: Any, rows: Any, keys: Any, values: Any, item_rows: Any
-) -> None:
-    """The spans of all keys and values of arrays and objects, one after the other."""
-    key_starts, key_ends, key_kinds = keys
-    value_starts, value_ends, value_kinds = values
-    stack = np.empty(DEPTH_MAX, np.uint8)
-    item = 0
-    for row in range(len(froms)):
-        if kinds[row] == ARRAY or kinds[row] == OBJECT:
-            end = tos[row] - 1
-            at = skip_spaces(data, froms[row] + 1, end)
-            while at < end:
-                if kinds[row] == OBJECT:
-                    start, stop, at, kind = scan_key(data, at, end)
-                    key_starts[item] = start
-                    key_ends[item] = stop
-                    key_kinds[item] = kind
-                start, stop, at, kind = scan_value(data, at, end, stack)
-                value_starts[item] = start
-                value_ends[item] = stop
-                value_kinds[item] = kind
-                item_rows[item] = rows[row]
-                item += 1
-                at = skip_spaces(data, at, end)
-                at = skip_spaces(data, at + 1, end)

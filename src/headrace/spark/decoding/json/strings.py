@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from headrace.spark.decoding.memory import byte_at, compiled
+from headrace.spark.decoding.columns.memory import byte_at, compiled
 
 BACKSLASH, NINE = 92, 57
 

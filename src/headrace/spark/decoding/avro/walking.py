@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from headrace.spark.decoding.avro_programs import (
+from headrace.spark.decoding.avro.programs import (
     JUMP,
     MARK,
     READ_BOOLEAN,
@@ -15,7 +15,7 @@ from headrace.spark.decoding.avro_programs import (
     READ_LONG,
     READ_UNION,
 )
-from headrace.spark.decoding.failures import (
+from headrace.spark.decoding.columns.failures import (
     BAD_BOOLEAN,
     BAD_BRANCH,
     BAD_LENGTH,
@@ -24,8 +24,8 @@ from headrace.spark.decoding.failures import (
     RECORD_CUT_SHORT,
     RECORD_TRAILING,
 )
-from headrace.spark.decoding.memory import byte_at, compiled
-from headrace.spark.decoding.spans import VOID
+from headrace.spark.decoding.columns.memory import byte_at, compiled
+from headrace.spark.decoding.columns.spans import VOID
 
 INT_LEAST, INT_MOST = -(1 << 31), (1 << 31) - 1
 

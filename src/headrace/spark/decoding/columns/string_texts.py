@@ -5,10 +5,10 @@
 
 from typing import Any
 
-from headrace.spark.decoding.json_strings import unescape
-from headrace.spark.decoding.memory import byte_at, compiled
-from headrace.spark.decoding.number_texts import note_unfit
-from headrace.spark.decoding.spans import DOUBLED, ESCAPED, FALSE, NULL, TRUE
+from headrace.spark.decoding.columns.memory import byte_at, compiled
+from headrace.spark.decoding.columns.number_texts import note_unfit
+from headrace.spark.decoding.columns.spans import DOUBLED, ESCAPED, FALSE, NULL, TRUE
+from headrace.spark.decoding.json.strings import unescape
 
 QUOTE = 34
 
@@ -31,9 +31,7 @@ def copy_string(data: int, start: int, end: int, kind: int, out: Any, to: int) -
 
 
 @compiled
-def string_lengths(
-    data: int, starts: Any, ends: Any, kinds: Any, offsets: Any, is_valid: Any
-) -> int:
+def string_lengths(starts: Any, ends: Any, kinds: Any, offsets: Any, is_valid: Any) -> int:
     """How much room the texts may need at most: what is escaped is never shorter than its text."""
     total = 0
     for index in range(len(starts)):

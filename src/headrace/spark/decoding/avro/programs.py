@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from headrace.spark.decoding.avro_schemas import Node
+from headrace.spark.decoding.avro.schemas import Node
+from headrace.spark.decoding.columns.failures import Failures
 from headrace.spark.decoding.ddl import ddl_of
-from headrace.spark.decoding.failures import Failures
 
 # Steps. Each is (step, argument, slot).
 READ_BOOLEAN = 0

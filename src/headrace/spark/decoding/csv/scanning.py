@@ -5,10 +5,9 @@
 
 from typing import Any
 
-from headrace.spark.decoding.failures import AFTER_QUOTE, OPEN_QUOTE, TOO_FEW, TOO_MANY
-from headrace.spark.decoding.json_scanning import FAULT, scan_number
-from headrace.spark.decoding.memory import byte_at, compiled
-from headrace.spark.decoding.spans import (
+from headrace.spark.decoding.columns.failures import AFTER_QUOTE, OPEN_QUOTE, TOO_FEW, TOO_MANY
+from headrace.spark.decoding.columns.memory import byte_at, compiled
+from headrace.spark.decoding.columns.spans import (
     ABSENT,
     DOUBLED,
     FALSE,
@@ -18,6 +17,7 @@ from headrace.spark.decoding.spans import (
     TRUE,
     VOID,
 )
+from headrace.spark.decoding.json.grammar import FAULT, scan_number
 
 NEWLINE, RETURN, QUOTE, PLUS, MINUS = 10, 13, 34, 43, 45
 

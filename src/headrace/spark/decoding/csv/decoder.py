@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headrace.spark.decoding.csv_scanning import find_booleans, find_numbers, scan_lines
+from headrace.spark.decoding.columns.failures import EMPTY, MISSING, Failures, no_failures
+from headrace.spark.decoding.columns.scalars import noted, scalar_column
+from headrace.spark.decoding.columns.spans import NULL, VOID, Spans, spans_of
+from headrace.spark.decoding.csv.scanning import find_booleans, find_numbers, scan_lines
 from headrace.spark.decoding.ddl import ddl_of
 from headrace.spark.decoding.decoder import Decoded, batch_of
 from headrace.spark.decoding.errors import InvalidSchema
-from headrace.spark.decoding.failures import EMPTY, MISSING, Failures, no_failures
-from headrace.spark.decoding.json_columns import loosened_schema
-from headrace.spark.decoding.json_decoder import note_bad_utf8
-from headrace.spark.decoding.scalars import noted, scalar_column
-from headrace.spark.decoding.spans import NULL, VOID, Spans, spans_of
+from headrace.spark.decoding.json.columns import loosened_schema
+from headrace.spark.decoding.json.decoder import note_bad_utf8
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.spark.decoding.avro_programs import Program, Slot
-from headrace.spark.decoding.avro_schemas import Node
-from headrace.spark.decoding.avro_walking import to_decimal_words, walk_records
-from headrace.spark.decoding.failures import NOT_UTF8, UNFIT, Failures
-from headrace.spark.decoding.json_decoder import is_utf8
-from headrace.spark.decoding.scalars import fixed, noted, unscaled_fits
-from headrace.spark.decoding.spans import STRING, Spans, bitmap
-from headrace.spark.decoding.string_texts import copy_strings, string_lengths
+from headrace.spark.decoding.avro.programs import Program, Slot
+from headrace.spark.decoding.avro.schemas import Node
+from headrace.spark.decoding.avro.walking import to_decimal_words, walk_records
+from headrace.spark.decoding.columns import scalars
+from headrace.spark.decoding.columns.failures import NOT_UTF8, UNFIT, Failures
+from headrace.spark.decoding.columns.scalars import fixed, noted, unscaled_fits
+from headrace.spark.decoding.columns.spans import STRING, Spans, bitmap
+from headrace.spark.decoding.json.decoder import is_utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,9 @@ def bytes_column(slot: Slot, slots: Slots) -> Any:
     is_valid = slots.is_valid[slot.number]
     if node.logical == "decimal":
         return decimal_column(slot, starts, slots)
-    count = len(starts)
     kinds = is_valid * np.uint8(STRING)
-    offsets, out_valid = np.empty(count + 1, np.int32), np.empty(count, np.uint8)
-    size = string_lengths(slots.spans.address, starts, ends, kinds, offsets, out_valid)
-    out = np.empty(size, np.uint8)
-    copy_strings(slots.spans.address, starts, ends, kinds, offsets, out)
-    buffers = [bitmap(is_valid), pa.py_buffer(offsets), pa.py_buffer(out)]
-    column = pa.Array.from_buffers(pa.binary(), count, buffers)
+    spans = Spans(slots.spans.data, starts, ends, kinds, slots.spans.rows)
+    column = scalars.bytes_column(spans, pa.binary())
     if not pa.types.is_string(node.type):
         return column
     try:

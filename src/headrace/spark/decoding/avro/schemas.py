@@ -98,12 +98,17 @@ class AvroSchema:
         return pa.schema([pa.field(field.name, field.node.type) for field in self.root.fields])
 
 
-def avro_schema(text: str) -> AvroSchema:
-    """The schema that this JSON text is; its root must be a record."""
+def avro_schema(text: str, references: tuple[str, ...] = ()) -> AvroSchema:
+    """The schema that this JSON text is; its root must be a record.
+
+    `references` are the texts of the schemas whose names it uses, in an order to read them in.
+    """
     if len(text) > SCHEMA_BYTES_MAX:
         raise InvalidSchema("the Avro schema is larger than 1 MB")
     named: dict[str, Any] = {}
     try:
+        for reference in references:
+            fastavro.parse_schema(json.loads(reference), named_schemas=named)
         parsed = fastavro.parse_schema(json.loads(text), named_schemas=named)
     except (
         ValueError, TypeError, KeyError, AttributeError, RecursionError,

@@ -17,8 +17,15 @@ R = TypeVar("R")
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Compiled when first called, and kept on disk for the next process."""
-    made: Callable[P, R] = njit(cache=True, nogil=True)(function)
+    """Compiled when first called, and kept on disk for the next process where a disk may be used.
+
+    What is kept is known by the age of the function's own file only: who changes a function that
+    others call must touch their files too, or remove `__pycache__`.
+    """
+    try:
+        made: Callable[P, R] = njit(cache=True, nogil=True)(function)
+    except RuntimeError:
+        made = njit(nogil=True)(function)  # Neither beside the module nor at home may be written.
     return made
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from headrace.spark.decoding.memory import byte_at, compiled
-from headrace.spark.decoding.number_texts import integer_of, note_unfit
-from headrace.spark.decoding.spans import INTEGER, NULL, STRING
+from headrace.spark.decoding.columns.memory import byte_at, compiled
+from headrace.spark.decoding.columns.number_texts import integer_of, note_unfit
+from headrace.spark.decoding.columns.spans import INTEGER, NULL, STRING
 
 MICROS = 1_000_000
 DAY_SECONDS = 86_400

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headrace.spark.decoding import number_texts, time_texts
-from headrace.spark.decoding.failures import UNFIT, Failures
-from headrace.spark.decoding.spans import FLOAT, INTEGER, STRING, Spans, bitmap
-from headrace.spark.decoding.string_texts import copy_strings, string_lengths, to_booleans
+from headrace.spark.decoding.columns import number_texts, time_texts
+from headrace.spark.decoding.columns.failures import UNFIT, Failures
+from headrace.spark.decoding.columns.spans import FLOAT, INTEGER, STRING, Spans, bitmap
+from headrace.spark.decoding.columns.string_texts import copy_strings, string_lengths, to_booleans
 
 NOT_FINITE = {
     b"NaN": float("nan"),
@@ -150,9 +150,14 @@ def booleans(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
 
 def strings(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
     """Any value is text: a number or an object is kept as it is written."""
+    return bytes_column(spans, type_)
+
+
+def bytes_column(spans: Spans, type_: Any) -> Any:
+    """The bytes of each value without its escapes, as strings or as binary values."""
     offsets = np.empty(len(spans) + 1, np.int32)
     is_valid = np.empty(len(spans), np.uint8)
-    size = string_lengths(spans.address, spans.starts, spans.ends, spans.kinds, offsets, is_valid)
+    size = string_lengths(spans.starts, spans.ends, spans.kinds, offsets, is_valid)
     out = np.empty(size, np.uint8)
     copy_strings(spans.address, spans.starts, spans.ends, spans.kinds, offsets, out)
     buffers = [bitmap(is_valid), pa.py_buffer(offsets), pa.py_buffer(out)]

@@ -1,0 +1,1 @@
+"""Values that lie in payloads, made into columns by compiled code."""

@@ -1,0 +1,1 @@
+"""Payloads in the wire format of a schema registry."""

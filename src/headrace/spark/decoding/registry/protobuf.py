@@ -1,0 +1,68 @@
+"""Protobuf in a registry's wire format: behind the id comes which message of the file it is."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.spark.decoding.decoder import Decoded, Decoder
+from headrace.spark.decoding.protobuf.decoder import ProtobufDecoder
+from headrace.spark.decoding.protobuf.schemas import compile_proto, message_at
+from headrace.spark.decoding.registry.client import RegisteredSchema
+from headrace.spark.decoding.registry.decoder import refuse_type
+from headrace.spark.decoding.registry.wire_format import message_indexes
+
+NO_INDEXES = "not in the registry's wire format: it does not say which message of the schema it is"
+
+
+@dataclass(frozen=True)
+class ProtobufFormats:
+    """Protobuf: fields are known by number, so the reader's schema reads what others wrote."""
+
+    reader: ProtobufDecoder
+
+    def decoder_for(self, written: RegisteredSchema) -> Decoder:
+        refuse_type(written, "PROTOBUF")
+        descriptors = compile_proto(written.text, dict(written.references))
+        return IndexedProtobufDecoder(self.reader, descriptors)
+
+
+@dataclass(frozen=True)
+class IndexedProtobufDecoder:
+    """Reads messages that are of the reader's name, and refuses the others of the same file."""
+
+    reader: ProtobufDecoder
+    written: bytes
+    _names: dict[tuple[int, ...], str | None] = field(default_factory=dict, compare=False)
+
+    @property
+    def schema(self) -> Any:
+        return self.reader.schema
+
+    def decode(self, payloads: Any) -> Decoded:
+        bodies: list[bytes | None] = payloads.to_pylist()
+        errors: list[str | None] = [None] * len(bodies)
+        for row, body in enumerate(bodies):
+            if body is not None:
+                bodies[row], errors[row] = self._message(body)
+        decoded = self.reader.decode(pa.array(bodies, pa.binary()))
+        texts = [
+            mine or other for mine, other in zip(errors, decoded.errors.to_pylist(), strict=True)
+        ]
+        return Decoded(decoded.columns, pa.array(texts, pa.string()))
+
+    def _message(self, body: bytes) -> tuple[bytes | None, str | None]:
+        """The message proper, or why there is none for the reader."""
+        found = message_indexes(body)
+        if found is None:
+            return None, NO_INDEXES
+        indexes, at = found
+        if indexes not in self._names:
+            if len(self._names) > 1000:
+                self._names.clear()
+            self._names[indexes] = message_at(self.written, indexes)
+        name = self._names[indexes]
+        wanted = self.reader.descriptor.full_name
+        if name != wanted:
+            return None, f"it is a message {name or 'that its schema lacks'}, not {wanted}"
+        return body[at:], None

@@ -1,0 +1,59 @@
+"""Which decoder a source's options ask for, and what is wrong with them."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headrace.spark.decoding import InvalidFormatOption, decoder_of
+
+AVRO = json.dumps({"type": "record", "name": "R", "fields": [{"name": "x", "type": "int"}]})
+
+
+def test_without_a_format_payloads_stay_bytes() -> None:
+    assert decoder_of({"subscribe": "t"}) is None
+    assert decoder_of({"format": "bytes"}) is None
+
+
+def test_option_names_have_any_case() -> None:
+    decoder = decoder_of({"FORMAT": "CSV", "Schema": "a INT, b STRING", "NULLVALUE": "-"})
+    assert decoder is not None
+    assert decoder.decode(pa.array([b"1,-"])).columns.to_pylist() == [{"a": 1, "b": None}]
+
+
+def test_a_schema_may_be_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "r.avsc"
+    path.write_text(AVRO)
+    decoder = decoder_of({"format": "avro", "schema": str(path)})
+    path.unlink()  # A worker has no such file.
+    assert decoder is not None
+    assert decoder.decode(pa.array([b"\x02"])).columns.to_pylist() == [{"x": 1}]
+
+
+def test_protobuf_takes_text_and_a_message() -> None:
+    text = 'syntax = "proto3"; message A { int32 x = 1; } message B { int64 y = 1; }'
+    decoder = decoder_of({"format": "protobuf", "schema": text, "message": "B"})
+    assert decoder is not None
+    assert decoder.schema == pa.schema([("y", pa.int64())])
+
+
+def test_a_registry_may_be_among_the_clients_properties() -> None:
+    with pytest.raises(InvalidFormatOption, match="is the address of a registry"):
+        decoder_of({"format": "avro", "schema": AVRO}, {"schema.registry.url": "nowhere"})
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"format": "xml"}, "there are bytes, json, csv, avro, protobuf"),
+        ({"format": "json"}, "json needs the option schema, such as `id BIGINT"),
+        ({"format": "csv", "schema": "a INT", "delimiter": "||"}, "delimiter is one ASCII sign"),
+        ({"format": "csv", "schema": "a INT", "header": "yes"}, "header is true or false"),
+        ({"format": "avro", "schema": "/nowhere/x.avsc"}, "neither a schema nor a file"),
+        ({"format": "csv", "schema": "a INT", "schema.registry.url": "http://h"}, "no registry"),
+    ],
+)
+def test_wrong_options_are_refused_with_what_is_right(options: dict[str, str], why: str) -> None:
+    with pytest.raises(InvalidFormatOption, match=why):
+        decoder_of(options)
