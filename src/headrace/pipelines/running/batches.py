@@ -50,13 +50,15 @@ class FileTask:
     place: str
     schema: pa.Schema
     partition_by: tuple[str, ...]
-    quarantine_place: str
+    quarantine_place: str | None
     checks: RowChecks
     now: dt.datetime
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = FileWriter(Path(self.place), self.schema, self.partition_by)
-        quarantine = FileWriter(Path(self.quarantine_place), QUARANTINE_SCHEMA, ())
+        # Without a place nothing is refused, and a writer that gets no rows makes no files.
+        refuge = Path(self.quarantine_place or self.place)
+        quarantine = FileWriter(refuge, QUARANTINE_SCHEMA, ())
         counts = Written()
         try:
             for batch in batches:
@@ -80,6 +82,7 @@ class FileTask:
         if split.kept.num_rows:
             table.write(fitted(split.kept, self.schema))
         if split.refused.num_rows:
+            assert self.quarantine_place is not None, "nothing here refuses rows"
             quarantine.write(split.refused)
         counts.rows_in += batch.num_rows
         counts.dropped += split.dropped
@@ -124,8 +127,9 @@ def add_counts(total: dict[str, int], more: dict[str, int]) -> None:
         total[name] = total.get(name, 0) + count
 
 
-def discard(written: Written, table: Path, quarantine: Path) -> None:
+def discard(written: Written, table: Path, quarantine: Path | None) -> None:
     """Remove the files of a batch that is refused; a crash before leaves them to vacuum."""
-    for place, files in ((table, written.files), (quarantine, written.quarantined)):
-        for file in files:
-            (place / file.path).unlink(missing_ok=True)
+    for file in written.files:
+        (table / file.path).unlink(missing_ok=True)
+    for file in written.quarantined:
+        ((quarantine or table) / file.path).unlink(missing_ok=True)

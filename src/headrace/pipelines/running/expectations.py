@@ -117,6 +117,11 @@ class RowChecks:
                 )
 
 
+def may_refuse(names: Sequence[str], expectations: Sequence[Expectation]) -> bool:
+    """Whether rows with these columns may have to go to quarantine."""
+    return ERROR in names or any(e.on_violation is Violation.QUARANTINE for e in expectations)
+
+
 def with_flags(
     rows: "DataFrame", checks: RowChecks, table_rows: "DataFrame | None" = None
 ) -> "DataFrame":

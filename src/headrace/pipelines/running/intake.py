@@ -72,7 +72,8 @@ class Intake:
     """What a table asks of the rows of a flow, and where those go that it does not take."""
 
     place: TablePlace
-    quarantine: TablePlace
+    quarantine: TablePlace | None
+    """None where no row can be refused: then there is no need for a table of such rows."""
     flow: str
     expectations: tuple[Expectation, ...] = ()
     dead_letters: DeadLetters | None = None
@@ -85,12 +86,13 @@ class Intake:
         """Have tasks write the rows into files of the table; the caller commits them."""
         now = dt.datetime.now(dt.UTC)
         warnings = check_table_rules(rows, self.expectations, self.place.name, now)
-        table, quarantine = self.place.table, self.quarantine.table
+        table = self.place.table
+        refuge = None if self.quarantine is None else self.quarantine.table.place
         task = FileTask(
             place=str(table.place),
             schema=table.schema,
             partition_by=tuple(table.partition_by),
-            quarantine_place=str(quarantine.place),
+            quarantine_place=None if refuge is None else str(refuge),
             checks=self.checks,
             now=now,
         )
@@ -98,7 +100,7 @@ class Intake:
         try:
             self.checks.check_counts(written.broken)
         except ExpectationFailed:
-            discard(written, table.place, quarantine.place)
+            discard(written, table.place, refuge)
             raise
         self._put_away(written.quarantined, rows, token)
         return written, warnings
@@ -136,6 +138,7 @@ class Intake:
     def _put_away(self, files: list[DataFile], rows: "DataFrame", token: Token) -> None:
         if not files:
             return
+        assert self.quarantine is not None, "its files were written"
         with self.quarantine.held() as table:
             if self.dead_letters is not None:
                 paths = [str(table.place / file.path) for file in files]
@@ -144,6 +147,9 @@ class Intake:
                 table.append(files, token, Lineage(flow=self.flow))
 
     def _refused_files(self, refused: list[pa.RecordBatch]) -> list[DataFile]:
+        if self.quarantine is None:
+            assert not any(batch.num_rows for batch in refused), "nothing here refuses rows"
+            return []
         writer = FileWriter(self.quarantine.table.place, QUARANTINE_SCHEMA, ())
         for batch in refused:
             if batch.num_rows:

@@ -19,7 +19,7 @@ from headrace.pipelines.running.errors import PipelineError
 from headrace.pipelines.running.flow_batches import FlowBatches
 from headrace.pipelines.running.intake import Intake
 from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
-from headrace.pipelines.running.places import TablePlace, quarantine_name
+from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.reading import LiveReader, SnapshotReader, TableReads
 from headrace.pipelines.running.reports import Outcome
 from headrace.pipelines.running.targets import AppendTarget, KeyedTarget, Target
@@ -69,8 +69,7 @@ class MergedParts:
 
     def target(self, flow: Flow) -> Target:
         place = self.run.place(self.table_name)
-        quarantine = self.run.place(quarantine_name(self.table_name))
-        intake = Intake(place, quarantine, flow.name)
+        intake = Intake(place, None, flow.name)
         if not self.is_lambda:
             return KeyedTarget(intake, self.keys, merge=self.view.merge)
         covered = self.run.place(batch_name(self.view.name))

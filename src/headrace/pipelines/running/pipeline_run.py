@@ -219,7 +219,7 @@ class PipelineRun:
             )
         return Intake(
             place=self.place(table.name),
-            quarantine=self.place(quarantine_name(table.name)),
+            quarantine=self.quarantine_of(table.name),
             flow=flow,
             expectations=table.expectations,
             dead_letters=letters,
@@ -227,6 +227,11 @@ class PipelineRun:
 
     def place(self, name: str) -> TablePlace:
         return TablePlace(str(self.lake.root), name, self.generation_of(name))
+
+    def quarantine_of(self, table: str) -> TablePlace | None:
+        """Where refused rows of a table go; None if none can be."""
+        name = quarantine_name(table)
+        return self.place(name) if name in self.preparation.made else None
 
     def _check_state(self, flow: Flow) -> None:
         """Refuse to go on where a checkpoint or a table was put aside without the other."""

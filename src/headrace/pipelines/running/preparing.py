@@ -6,7 +6,7 @@ its queries are SQL or Python. Stand-ins without rows take the place of tables, 
 analysing needs only their columns and opening a stream for each would take seconds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from headrace.pipelines.model import (
     RESERVED,
     SOURCES,
     Architecture,
+    Expectation,
     Flow,
     MaterializedView,
     MergedView,
@@ -27,7 +28,11 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.errors import PipelineError
-from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, check_declared
+from headrace.pipelines.running.expectations import (
+    QUARANTINE_SCHEMA,
+    check_declared,
+    may_refuse,
+)
 from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
 from headrace.pipelines.running.places import quarantine_name
 from headrace.pipelines.running.reading import TableReads, admitted, source_options
@@ -97,8 +102,9 @@ class Preparation:
                 self._table(table, reader)
             case MaterializedView() as view:
                 check_declared(view.expectations, name)
-                columns = plain_columns(evaluate(view.query, reader).schema)
-                self._make(name, columns, view.partition_by, view.comment)
+                schema = evaluate(view.query, reader).schema
+                self._create(name, plain_columns(schema), view.partition_by, view.comment)
+                self._create_quarantine(name, schema.names, view.expectations)
             case MergedView() as view:
                 self._merged(view, reader)
             case TemporaryView(query=query):
@@ -131,10 +137,13 @@ class Preparation:
             raise PipelineError(
                 f"{table.place}: no flow writes to {table.name}; give it a query or an append flow"
             )
-        schemas = [self._flow_columns(flow, evaluate(flow.query, reader).schema) for flow in flows]
+        frames = [evaluate(flow.query, reader).schema for flow in flows]
+        schemas = [self._flow_columns(flow, s) for flow, s in zip(flows, frames, strict=True)]
         declared = [self._declared(table.schema)] if table.schema else []
         columns = pa.unify_schemas([*declared, *schemas], promote_options="permissive")
-        self._make(table.name, columns, table.partition_by, table.comment)
+        self._create(table.name, columns, table.partition_by, table.comment)
+        names = [name for schema in frames for name in schema.names]
+        self._create_quarantine(table.name, names, table.expectations)
 
     def _declared(self, ddl: str) -> pa.Schema:
         return plain_columns(self.spark.createDataFrame([], ddl).schema)
@@ -168,10 +177,10 @@ class Preparation:
                 " kept from one. Join them in a streaming table first"
             )
         if self.pipeline.settings.architecture is Architecture.KAPPA:
-            self._make(view.name, columns, (), view.comment)
+            self._create(view.name, columns, (), view.comment)
             return
-        self._make(batch_name(view.name), columns, (), view.comment)
-        self._make(speed_name(view.name), columns.append(pa.field(SPEED, pa.int64())), (), "")
+        self._create(batch_name(view.name), columns, (), view.comment)
+        self._create(speed_name(view.name), columns.append(pa.field(SPEED, pa.int64())), ())
         self.lake.put_view(
             view.name,
             MergedViewEntry(
@@ -184,16 +193,16 @@ class Preparation:
             ),
         )
 
-    def _make(
-        self, name: str, columns: pa.Schema, partition_by: tuple[str, ...], comment: str
+    def _create_quarantine(
+        self, name: str, columns: Sequence[str], expectations: Sequence[Expectation]
     ) -> None:
-        """A table and its quarantine, or the table that is there with the columns that are new."""
-        self._create(name, columns, partition_by, comment)
-        self._create(quarantine_name(name), QUARANTINE_SCHEMA, ())
+        if may_refuse(columns, expectations):
+            self._create(quarantine_name(name), QUARANTINE_SCHEMA, ())
 
     def _create(
         self, name: str, columns: pa.Schema, partition_by: tuple[str, ...], comment: str = ""
     ) -> None:
+        """Make a table, or give the one that is there the columns that are new."""
         generation = self.generation_of(name)
         if self.lake.has(name, generation):
             self.lake.table(name, generation).evolve(columns)

@@ -53,7 +53,9 @@ def redrive(run: PipelineRun, table: str) -> Redriven:
         raise PipelineError(f"{table} is no streaming table of {run.name}; only these are redriven")
     with run.state.held("redrive"):
         note = run.state.directory / f"redrive-{table}.json"
-        quarantine = run.place(quarantine_name(table))
+        quarantine = run.quarantine_of(table)
+        if quarantine is None:
+            raise PipelineError(f"{table} refuses no rows: it has no quarantine to redrive")
         noted = read_json(note)
         if not noted:
             noted = {"version": quarantine.table.version, "id": uuid4().hex}

@@ -17,7 +17,6 @@ from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.intake import Intake
 from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
 from headrace.pipelines.running.pipeline_run import BATCH_POOL, PipelineRun, choose_pool
-from headrace.pipelines.running.places import quarantine_name
 from headrace.pipelines.running.reading import SnapshotReader, TableReads
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.schedules import Schedule, parse_schedule
@@ -25,6 +24,8 @@ from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.running.targets import AppendTarget
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from headrace.lake.tables import Table
 
 _log = logging.getLogger(__name__)
@@ -106,7 +107,7 @@ class ComputedView:
             for name in sorted(self.run.preparation.tables_behind(self.name))
         }
 
-    def _rows(self, reader: SnapshotReader):  # type: ignore[no-untyped-def]
+    def _rows(self, reader: SnapshotReader) -> "DataFrame":
         if not isinstance(self.view, MergedView) or not self.view.deduplicate_by:
             return evaluate(self.view.query, reader)
         (source,) = self.run.preparation.inputs[self.name]
@@ -121,7 +122,7 @@ class ComputedView:
         if isinstance(self.view, MaterializedView):
             expectations = self.view.expectations
         place = self.run.place(self.stored)
-        return Intake(place, self.run.place(quarantine_name(self.stored)), self.name, expectations)
+        return Intake(place, self.run.quarantine_of(self.stored), self.name, expectations)
 
     def _prune(self, covered: dict[str, int]) -> None:
         """Let go of the parts that the batch layer has now; readers pass over them already."""

@@ -1,0 +1,65 @@
+"""Pipelines that tests write into folders, and what they find in the lake afterwards."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from headrace.lake.catalog import Lake
+from headrace.pipelines.commands import Overrides, run
+from headrace.testing.process import BrokerProcess
+
+
+class Folder:
+    """A pipeline's folder, run in the session that all tests share."""
+
+    def __init__(self, path: Path, broker: BrokerProcess, spark: SparkSession) -> None:
+        self.path = path
+        self.broker = broker
+        self.spark = spark
+        path.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def lake(self) -> Lake:
+        return Lake(self.path / "lake")
+
+    @property
+    def overrides(self) -> Overrides:
+        return Overrides(bootstrap=self.broker.bootstrap_servers)
+
+    def write(self, **files: str) -> "Folder":
+        """Write files: `tables_sql="CREATE ..."` becomes tables.sql."""
+        for name, content in files.items():
+            stem, _, suffix = name.rpartition("_")
+            (self.path / f"{stem}.{suffix}").write_text(content)
+        return self
+
+    def once(self) -> None:
+        run([self.path], is_once=True, overrides=self.overrides, spark=self.spark)
+
+    def rows(self, table: str, *columns: str) -> list[Any]:
+        """The rows of a table as tuples of the columns, in order; of one column its values."""
+        found = self.lake.table(table).rows(columns=list(columns)).to_pylist()
+        values = [tuple(row[name] for name in columns) for row in found]
+        return sorted(value[0] for value in values) if len(columns) == 1 else sorted(values)
+
+
+def toml(name: str, topic: str, schema: str, **more: str) -> str:
+    """A pipeline.toml with one JSON source called `events`."""
+    settings = "".join(f'{key} = "{value}"\n' for key, value in more.items())
+    return (
+        f'[pipeline]\nname = "{name}"\n{settings}'
+        f'[sources.events]\ntopic = "{topic}"\nformat = "json"\nschema = "{schema}"\n'
+    )
+
+
+def send(broker: BrokerProcess, topic: str, values: Iterable[Mapping[str, Any] | bytes]) -> None:
+    """Produce values as JSON, or bytes as they are."""
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5})
+    for value in values:
+        payload = value if isinstance(value, bytes) else json.dumps(value).encode()
+        producer.produce(topic, payload)
+    assert producer.flush(30) == 0

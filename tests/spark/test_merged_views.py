@@ -1,0 +1,106 @@
+"""Merged views: kappa and lambda come to the truth, at every moment."""
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headrace.lake.catalog import Lake
+from headrace.pipelines.commands import load_all, prepared
+from headrace.pipelines.running.runner import PipelineRunner
+from headrace.testing.process import BrokerProcess
+from tests.spark.conftest import MakeTopic
+from tests.spark.pipeline_folders import Folder, send, toml
+
+SCHEMA = "id LONG, page STRING, bytes LONG"
+TABLES = """
+CREATE STREAMING TABLE raw.hits AS SELECT id, page, bytes FROM STREAM(sources.events);
+
+CREATE MERGED VIEW refined.pages MERGE (hits SUM, bytes SUM, largest MAX) DEDUPLICATE BY (id) AS
+SELECT page, count(*) AS hits, sum(bytes) AS bytes, max(bytes) AS largest
+FROM STREAM(raw.hits) GROUP BY page;
+"""
+
+
+def truth(events: list[dict[str, object]]) -> dict[str, tuple[int, int, int]]:
+    """The view by brute force over all that was sent: of each id only once."""
+    once = {event["id"]: event for event in events}
+    hits: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    largest: dict[str, int] = {}
+    for event in once.values():
+        page, count = str(event["page"]), int(str(event["bytes"]))
+        hits[page] += 1
+        size[page] += count
+        largest[page] = max(count, largest.get(page, 0))
+    return {page: (hits[page], size[page], largest[page]) for page in hits}
+
+
+def events(rng: random.Random, sent: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Some new events, and some that were sent before, also long ago."""
+    first = len({event["id"] for event in sent})
+    fresh: list[dict[str, object]] = [
+        {"id": first + n, "page": f"/{rng.randrange(4)}", "bytes": rng.randrange(1, 500)}
+        for n in range(rng.randrange(1, 40))
+    ]
+    again = rng.sample(sent, min(len(sent), rng.randrange(0, 15)))
+    mixed = fresh + again + rng.sample(fresh, len(fresh) // 4)
+    rng.shuffle(mixed)
+    return mixed
+
+
+def seen(lake: Lake, *, is_lambda: bool) -> dict[str, tuple[int, int, int]]:
+    rows = (
+        lake.merged_rows("refined.pages") if is_lambda else lake.table("refined.pages").rows()
+    ).to_pylist()
+    return {row["page"]: (row["hits"], row["bytes"], row["largest"]) for row in rows}
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_batch_and_speed_together_are_the_truth_whenever_one_looks(
+    seed: int, tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    """ARC-1"""
+    rng = random.Random(seed)
+    topic = make_topic(partitions=2)
+    folder = Folder(tmp_path / "p", broker, spark).write(
+        pipeline_toml=toml("hits", topic, SCHEMA, architecture="lambda"), tables_sql=TABLES
+    )
+    (pipeline,) = load_all([folder.path], folder.overrides)
+    runner = PipelineRunner(prepared(spark, pipeline))
+    (batch_layer,) = runner.views
+    sent: list[dict[str, object]] = []
+    for _ in range(5):
+        more = events(rng, sent)
+        send(broker, topic, more)
+        sent += more
+        for level in runner.run.preparation.levels():
+            runner._flows_once(level, lambda: False)
+        assert seen(folder.lake, is_lambda=True) == truth(sent)
+        if rng.random() < 0.6:
+            batch_layer.view.refresh()
+            assert seen(folder.lake, is_lambda=True) == truth(sent)
+    batch_layer.view.refresh()
+    speed = folder.lake.table("refined.pages__speed").rows()
+    assert speed.num_rows == 0
+    assert seen(folder.lake, is_lambda=True) == truth(sent)
+
+
+def test_one_stream_comes_to_the_same_truth(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    """ARC-2"""
+    rng = random.Random(5)
+    topic = make_topic(partitions=2)
+    folder = Folder(tmp_path / "p", broker, spark).write(
+        pipeline_toml=toml("hits", topic, SCHEMA, architecture="kappa"), tables_sql=TABLES
+    )
+    sent: list[dict[str, object]] = []
+    for _ in range(2):
+        more = events(rng, sent)
+        send(broker, topic, more)
+        sent += more
+        folder.once()
+        assert seen(folder.lake, is_lambda=False) == truth(sent)
