@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "log": "Dump files of a log readably, list segments and directories.",
     "cluster": "Describe brokers, metadata quorum and features.",
     "bench": "Put a load on a cluster and measure throughput and latency.",
+    "serve": "Answer SQL over the tables of a lake by HTTP.",
     "doctor": "Check this machine before it hurts.",
 }
 

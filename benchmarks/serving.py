@@ -1,0 +1,174 @@
+"""`headrace serve` under load: lookups, queries and refreshes in a table of a million rows.
+
+The server is a process of its own; the client keeps one connection per asker. Times are what the
+client sees, so they hold the client's own work and whatever else the machine does.
+"""
+
+import argparse
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks.processes import cpu_seconds, resident_megabytes
+from benchmarks.workloads import Figure
+from headrace.lake.catalog import Lake
+from headrace.lake.tables import Table
+
+ROWS = 1_000_000
+LOOKUPS = 4_000
+_SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("region", pa.int32()),
+        ("amount", pa.float64()),
+        ("at", pa.timestamp("us", "UTC")),
+    ]
+)
+
+
+def run(rows: int = ROWS, lookups: int = LOOKUPS) -> list[Figure]:
+    """All figures of one server over one table."""
+    with tempfile.TemporaryDirectory(prefix="headrace-serving-") as folder:
+        lake = Lake(folder)
+        table = lake.create("refined.orders", _SCHEMA)
+        append(table, sample(rows))
+        with server(Path(folder)) as (process, port):
+            figures = measure(process, port, table, rows, lookups)
+    return figures
+
+
+def measure(
+    process: subprocess.Popen[str], port: int, table: Table, rows: int, lookups: int
+) -> list[Figure]:
+    asker = HTTPConnection("127.0.0.1", port, timeout=120)
+    began = time.perf_counter()
+    ask(asker, "/query?sql=SELECT+count(*)+FROM+orders")
+    first = time.perf_counter() - began
+    without_index = timed(port, lambda n: f"/tables/orders/rows?name=user-{n}", rows, 500)
+    for _ in range(5):
+        ask(asker, "/tables/orders/rows?id=1")
+    time.sleep(3)  # The index by id, which these lookups have earned, is made within a round.
+    figures = [Figure("first query, which loads the table", "s", first)]
+    figures += quantiles("lookup without index", without_index)
+    figures += quantiles(
+        "lookup by key", timed(port, lambda n: f"/tables/orders/rows?id={n}", rows, lookups)
+    )
+    before = cpu_seconds(process.pid)
+    began = time.perf_counter()
+    with ThreadPoolExecutor(4) as askers:
+        times = list(
+            askers.map(
+                lambda _: timed(port, lambda n: f"/tables/orders/rows?id={n}", rows, lookups // 4),
+                range(4),
+            )
+        )
+    took = time.perf_counter() - began
+    figures += quantiles("lookup by key, 4 askers", [one for part in times for one in part])
+    figures.append(Figure("lookups, 4 askers", "per s", lookups / took))
+    cost_ms = (cpu_seconds(process.pid) - before) * 1e3 / lookups
+    figures.append(Figure("lookup, server", "CPU ms", cost_ms))
+    sql = "/query?sql=SELECT+region,sum(amount)+FROM+orders+GROUP+BY+region"
+    figures += quantiles("aggregate over all rows", timed(port, lambda _: sql, rows, 50))
+    figures.append(Figure("append seen after", "s", seen_after(asker, table, rows)))
+    figures.append(Figure("memory", "MB RSS", resident_megabytes(process.pid)))
+    asker.close()
+    return figures
+
+
+def timed(port: int, path: Callable[[int], str], rows: int, count: int) -> list[float]:
+    """How long each of so many requests for random keys took, in seconds."""
+    chance = random.Random(count)
+    asker = HTTPConnection("127.0.0.1", port, timeout=120)
+    found: list[float] = []
+    for _ in range(count):
+        address = path(chance.randrange(rows))
+        began = time.perf_counter()
+        ask(asker, address)
+        found.append(time.perf_counter() - began)
+    asker.close()
+    return found
+
+
+def seen_after(asker: HTTPConnection, table: Table, rows: int) -> float:
+    """From the commit of new rows until a query counts them."""
+    append(table, sample(1_000, start=rows))
+    began = time.perf_counter()
+    wanted = f'"n":{rows + 1_000}'.encode()
+    while wanted not in ask(asker, "/query?sql=SELECT+count(*)+AS+n+FROM+orders"):
+        time.sleep(0.01)
+    return time.perf_counter() - began
+
+
+def ask(asker: HTTPConnection, path: str) -> bytes:
+    asker.request("GET", path)
+    answer = asker.getresponse()
+    body = answer.read()
+    if answer.status != 200:
+        raise RuntimeError(f"{path}: {answer.status} {body.decode()}")
+    return body
+
+
+def quantiles(name: str, seconds: Sequence[float]) -> list[Figure]:
+    cuts = statistics.quantiles(seconds, n=100)
+    return [
+        Figure(f"{name}, p50", "ms", cuts[49] * 1e3),
+        Figure(f"{name}, p99", "ms", cuts[98] * 1e3),
+    ]
+
+
+def sample(rows: int, start: int = 0) -> pa.Table:
+    chance = np.random.default_rng(start)
+    ids = start + chance.permutation(rows)
+    return pa.table(
+        {
+            "id": ids,
+            "name": [f"user-{one}" for one in ids],
+            "region": chance.integers(0, 50, rows),
+            "amount": chance.random(rows),
+            "at": pa.array(chance.integers(0, 10**15, rows), pa.timestamp("us", "UTC")),
+        }
+    ).cast(_SCHEMA)
+
+
+def append(table: Table, rows: pa.Table) -> None:
+    writer = table.writer()
+    for batch in rows.to_batches():
+        writer.write(batch)
+    table.append(writer.close())
+
+
+@contextmanager
+def server(lake: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    command = [sys.executable, "-m", "headrace.cli.main", "serve", "--lake", str(lake)]
+    command += ["--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process, int(process.stdout.readline().rpartition(":")[2])
+        finally:
+            process.terminate()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--lookups", type=int, default=LOOKUPS)
+    arguments = parser.parse_args()
+    for figure in run(arguments.rows, arguments.lookups):
+        print(f"{figure.name:45} {figure.value:12,.2f} {figure.unit}")
+
+
+if __name__ == "__main__":
+    main()
