@@ -5,6 +5,8 @@ from difflib import get_close_matches
 
 from headrace.errors import HeadraceError
 
+_NAMES_MAX = 10
+
 
 class LakeError(HeadraceError):
     """Something about the lake or one of its tables."""
@@ -14,9 +16,16 @@ class NoSuchTable(LakeError):
     """A name that the lake does not know."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        near = get_close_matches(name, list(known), n=3, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        super().__init__(f"there is no table {name}{hint}")
+        there = sorted(known)
+        near = get_close_matches(name, there, n=3, cutoff=0.5)
+        if near:
+            hint = f"did you mean {' or '.join(near)}?"
+        elif there:
+            more = f" and {len(there) - _NAMES_MAX} more" if len(there) > _NAMES_MAX else ""
+            hint = f"there are {', '.join(there[:_NAMES_MAX])}{more}"
+        else:
+            hint = "the lake has none yet"
+        super().__init__(f"there is no table {name}; {hint}")
 
 
 class InvalidName(LakeError):

@@ -63,17 +63,22 @@ def select(
     columns: Sequence[str] | None = None,
     where: str | None = None,
     limit: int | None = None,
+    order: str | None = None,
 ) -> Any:
-    """Columns and rows of a dataset, as an Arrow table; `where` is SQL, which DuckDB answers."""
+    """Columns and rows of a dataset, as an Arrow table; `where` and `order` are SQL for DuckDB."""
     names = rows.schema.names if columns is None else list(columns)
     unknown = [name for name in names if name not in rows.schema.names]
     if unknown:
         raise LakeError(
             f"there is no column {', '.join(unknown)}; there are {', '.join(rows.schema.names)}"
         )
-    if where is None:
+    if where is None and order is None:
         return rows.to_table(names) if limit is None else rows.head(limit, columns=names)
-    query = f"SELECT {', '.join(map(quoted, names))} FROM rows WHERE ({where}\n)"
+    query = f"SELECT {', '.join(map(quoted, names))} FROM rows"
+    if where is not None:
+        query += f" WHERE ({where}\n)"
+    if order is not None:
+        query += f" ORDER BY {order}\n"
     if limit is not None:
         query += f" LIMIT {limit}"
     found = run_sql(query, {"rows": rows})

@@ -198,9 +198,10 @@ class Table:
         columns: Sequence[str] | None = None,
         where: str | None = None,
         limit: int | None = None,
+        order: str | None = None,
     ) -> pa.Table:
-        """Rows of a version, the newest unless another is given; `where` is SQL."""
-        return reading.select(self.dataset(version), columns, where, limit)
+        """Rows of a version, the newest unless another is given; `where` and `order` are SQL."""
+        return reading.select(self.dataset(version), columns, where, limit, order)
 
     def dataset(self, version: int | None = None) -> Any:
         """A version as a dataset of Arrow, which DuckDB, Polars and others query too."""

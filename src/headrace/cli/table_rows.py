@@ -1,0 +1,73 @@
+"""Rows and commits of tables as text for people and as JSON for programs."""
+
+import datetime as dt
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from headrace.cli.output import Cell
+
+if TYPE_CHECKING:
+    from headrace.lake.commits import Commit
+
+_TEXT_MAX = 60
+"""Longer values are cut in tables for people."""
+
+
+def cell(value: Any) -> Cell:
+    """A value in a table for people."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or isinstance(value, int):
+        return value
+    if isinstance(value, float):
+        return f"{value:.15g}"
+    if isinstance(value, bytes):
+        return _cut(value.decode("utf-8", "backslashreplace"))
+    if isinstance(value, dt.datetime):
+        return value.isoformat(sep=" ").replace("+00:00", "Z")
+    if isinstance(value, dict | list | tuple):
+        import msgspec
+
+        return _cut(msgspec.json.encode(_plain(value)).decode())
+    return _cut(str(value))
+
+
+def plain_row(row: dict[str, Any]) -> dict[str, Any]:
+    """A row as a JSON object."""
+    return {name: _plain(value) for name, value in row.items()}
+
+
+def commit_document(commit: "Commit") -> dict[str, Any]:
+    """A commit as a JSON object."""
+    lineage = commit.lineage
+    return {
+        "version": commit.version,
+        "timestamp_ms": commit.timestamp_ms,
+        "operation": commit.operation,
+        "rows_added": rows_added(commit),
+        "files_added": len(commit.adds),
+        "files_removed": len(commit.removes),
+        "tokens": [{"writer": token.writer, "batch": token.batch} for token in commit.tokens],
+        "lineage": lineage.document() if lineage else None,
+    }
+
+
+def rows_added(commit: "Commit") -> int:
+    """How many rows came with a commit."""
+    return sum(max(file.rows, 0) for file in commit.added_files())
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: decimals as text, so that no digit is lost."""
+    if isinstance(value, Decimal):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value
+
+
+def _cut(text: str) -> str:
+    line = text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
+    return line if len(line) <= _TEXT_MAX else f"{line[: _TEXT_MAX - 1]}…"

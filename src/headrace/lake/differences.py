@@ -1,0 +1,79 @@
+"""What is in one version of a table and not in another."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.lake.reading import dataset, quoted, run_sql
+from headrace.lake.schemas import type_text
+from headrace.lake.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Rows are counted as often as they are there; a changed row is one removed and one added."""
+
+    schema_changes: list[str]
+    rows_added: int
+    rows_removed: int
+    added: pa.Table
+    """Some of the rows, as many as were asked for."""
+    removed: pa.Table
+
+
+def difference(table: Table, old_version: int, new_version: int, limit: int) -> Difference:
+    """Compare two versions by the columns that both have.
+
+    Files that both versions have hold the same rows, so only the others are read.
+    """
+    old_files = {file.path: file for file in table.files(old_version)}
+    new_files = {file.path: file for file in table.files(new_version)}
+    old_schema = table.schema_at(old_version)
+    new_schema = table.schema_at(new_version)
+    shared = pa.schema([field for field in new_schema if field.name in old_schema.names])
+    by = [name for name in table.partition_by if name in shared.names]
+    relations = {
+        "old": dataset(
+            table.place, [f for path, f in old_files.items() if path not in new_files], shared, by
+        ),
+        "new": dataset(
+            table.place, [f for path, f in new_files.items() if path not in old_files], shared, by
+        ),
+    }
+    columns = ", ".join(map(quoted, shared.names))
+    added, rows_added = _except("new", "old", columns, relations, limit)
+    removed, rows_removed = _except("old", "new", columns, relations, limit)
+    return Difference(
+        schema_changes(old_schema, new_schema), rows_added, rows_removed, added, removed
+    )
+
+
+def schema_changes(old: pa.Schema, new: pa.Schema) -> list[str]:
+    """Each change of a column in words."""
+    changes = [
+        f"column {field.name} {type_text(field.type)} was added"
+        for field in new
+        if field.name not in old.names
+    ]
+    changes += [
+        f"column {field.name} {type_text(field.type)} was removed"
+        for field in old
+        if field.name not in new.names
+    ]
+    for field in new:
+        if field.name in old.names and old.field(field.name).type != field.type:
+            before = type_text(old.field(field.name).type)
+            changes.append(f"column {field.name} was {before} and is {type_text(field.type)}")
+    return changes
+
+
+def _except(
+    one: str, other: str, columns: str, relations: dict[str, Any], limit: int
+) -> tuple[pa.Table, int]:
+    rest = f"SELECT {columns} FROM {one} EXCEPT ALL SELECT {columns} FROM {other}"
+    rows = run_sql(f"{rest} LIMIT {limit}", relations)
+    if rows.num_rows < limit:
+        return rows, rows.num_rows
+    counted = run_sql(f"SELECT count(*) AS rows FROM ({rest})", relations)
+    return rows, counted["rows"][0].as_py()
