@@ -1,18 +1,18 @@
 """A batch becomes visible as a whole: tasks prepare transactions, the driver commits them.
 
-Two-phase commit, with the token topic as the coordinator's log. Each task writes its rows and its
-token in a transaction and leaves that open. When all have, the driver writes its decision, and then
-ends the transactions: a transaction belongs to a producer id and epoch, not to a connection,
-so whoever knows these can end it. What a crash leaves behind:
+Each task writes its rows and its token in a transaction and leaves that open. When all have, the
+driver adds its decision, the list of all transactions, to that of task 0, commits this one first,
+and then the others: a transaction belongs to a producer id and epoch, not to a connection, so
+whoever knows these can end it. What a crash leaves behind:
 
-- before the decision: nothing is visible; the retry's tasks claim the same transactional ids,
-  which aborts what is open, and write again, cut into tasks in any way;
-- after it: the retry ends the transactions that the decision names and skips the batch. Only
+- before task 0 is committed: nothing is visible; the retry's tasks claim the same transactional
+  ids, which aborts what is open, and write again, cut into tasks in any way;
+- after it: the retry commits the transactions that the decision names and skips the batch. Only
   where one of them has timed out must its task write again, and then the retry has to be cut into
   tasks as before: another number is refused.
 
-Task 0's transaction is committed first. Two runs of one query fight for it, and who loses it
-commits nothing.
+Two runs of one query fight for the transactional id of task 0, which is why that task prepares a
+transaction even without rows; who loses it commits nothing.
 """
 
 import logging
@@ -25,6 +25,7 @@ from headrace.errors import (
     InvalidProducerIdMapping,
     InvalidTxnState,
     ProducerFenced,
+    TransactionAbortable,
     TransactionalIdNotFound,
     error_for,
 )
@@ -40,6 +41,7 @@ _LOST = (
     InvalidProducerIdMapping,
     InvalidTxnState,
     ProducerFenced,
+    TransactionAbortable,
     TransactionalIdNotFound,
 )
 
@@ -83,6 +85,7 @@ class Epochs:
             )
             self.abort(prepared)
             return
+        kept: tuple[Prepared, ...] = ()
         if decision is not None and decision.epoch == epoch:
             missing = self._finish(decision)
             self.abort(one for one in prepared if one.task not in missing)
@@ -92,28 +95,18 @@ class Epochs:
             if decision.tasks != tasks or {one.task for one in prepared} != missing:
                 self.abort(prepared)
                 raise _other_tasks(self.writer, decision, tasks)
-            kept = [one for one in decision.transactions if one.task not in missing]
-        elif not prepared:
-            return  # No task had rows.
-        else:
-            kept = []
-        ordered = sorted([*kept, *prepared], key=lambda one: one.task)
-        self.log.append(
-            self.writer,
-            Decision(epoch=epoch, tasks=tasks, transactions=tuple(ordered), topic=self._topic),
+            kept = tuple(one for one in decision.transactions if one.task not in missing)
+        self._decide(
+            Decision(epoch=epoch, tasks=tasks, transactions=(*kept, *prepared), topic=self._topic),
+            first=min(prepared, key=_task),
         )
         self.commit_prepared(prepared)
 
     def commit_prepared(self, prepared: Iterable[Prepared]) -> None:
         """Commit transactions, the first task's first."""
-        for one in sorted(prepared, key=lambda one: one.task):
+        for one in sorted(prepared, key=_task):
             if not self._end(one, committed=True):
-                raise Fenced(
-                    f"the transaction {transactional_id(self.writer, one.task)!r} is not ours any"
-                    " more: it took longer than kafka.transaction.timeout.ms, or another attempt"
-                    " (a second run of this query, spark.speculation) has claimed its id; the"
-                    " batch can be tried again"
-                )
+                raise self._lost(one)
 
     def abort(self, prepared: Iterable[Prepared]) -> None:
         """Take back what tasks have prepared; what cannot be reached now times out."""
@@ -135,9 +128,23 @@ class Epochs:
                 f" {_topic_text(decision.topic)}, and would now to {_topic_text(self._topic)}:"
                 " give each write a token.writer of its own"
             )
-        committed = self.log.committed_tasks(self.writer, decision.epoch)
-        open_ = [one for one in decision.transactions if one.task not in committed]
+        history = self.log.history(self.writer)
+        open_ = [one for one in decision.transactions if not history.has(one)]
         return {one.task for one in open_ if not self._end(one, committed=True)}
+
+    def _decide(self, decision: Decision, first: Prepared) -> None:
+        try:
+            self.log.append(self.writer, first, decision)
+        except _LOST:
+            raise self._lost(first) from None
+
+    def _lost(self, prepared: Prepared) -> Fenced:
+        return Fenced(
+            f"the transaction {transactional_id(self.writer, prepared.task)!r} is not ours any"
+            " more: it took longer than kafka.transaction.timeout.ms, or another attempt (a second"
+            " run of this query, spark.speculation) has claimed its id; the batch can be tried"
+            " again"
+        )
 
     def _end(self, prepared: Prepared, *, committed: bool) -> bool:
         """End a transaction; false if it is lost. One that ended so already has not been."""
@@ -172,6 +179,10 @@ def _other_tasks(
         " tasks (the same partitions of the source, spark.sql.shuffle.partitions, coalesce), or"
         " write through one task, which is never committed in part"
     )
+
+
+def _task(prepared: Prepared) -> int:
+    return prepared.task
 
 
 def _topic_text(topic: str | None) -> str:

@@ -21,7 +21,6 @@ IN_FLIGHT_BYTES_MAX = 32 << 20
 IN_FLIGHT_RECORDS_MAX = 500_000
 
 _POLL_S = 0.02
-_FLUSH_S = 1.0
 _TOPIC_ATTEMPTS = 30
 _TOPIC_PAUSE_S = 0.1
 _FENCED = frozenset(
@@ -35,7 +34,7 @@ _CONSEQUENCES = frozenset(
 _DEFAULTS: dict[str, Any] = {
     "client.id": "headrace-sink",
     "acks": "all",
-    "linger.ms": 20,
+    "linger.ms": 5,
     "partitioner": "murmur2_random",  # Java's choice: the same key meets the same partition.
     "batch.num.messages": 100_000,
     "message.max.bytes": 1_000_000_000,  # The topic's own limit decides, not the client's.
@@ -57,7 +56,6 @@ class SinkProducer:
     def __init__(self, options: SinkOptions, transactional_id: str | None = None) -> None:
         given, own = split(options.properties)
         settings = {**_DEFAULTS, "logger": FoldedLog(), **given, **_guaranteed(options)}
-        settings["error_cb"] = self._on_trouble
         if transactional_id is not None:
             settings["transactional.id"] = transactional_id
         self._options = options
@@ -115,8 +113,7 @@ class SinkProducer:
                 self._send_apart(rows)
         except KafkaException as error:
             self._fail(error.args[0])
-        self._producer.poll(0)
-        self._raise_failure()
+        self._poll(0)
 
     def send_token(self, topic: str, partition: int, key: bytes, value: bytes | None) -> int:
         """Write the last record, wait until all are acknowledged, and tell this one's offset."""
@@ -131,10 +128,21 @@ class SinkProducer:
         """Wait until all is acknowledged.
 
         Bounded: librdkafka gives a record up after delivery.timeout.ms, and that is a failure.
+        Not by confluent-kafka's own flush: a fatal error leaves it as an exception that no
+        `except` knows, if callbacks are called after it.
         """
-        while self._producer.flush(_FLUSH_S):
-            self._raise_failure()
-        self._raise_failure()
+        while len(self._producer):
+            self._poll(_POLL_S)
+        self._poll(0)
+
+    def _poll(self, timeout_s: float) -> None:
+        """Hear of outcomes, and raise the first failure."""
+        try:
+            self._producer.poll(timeout_s)
+        except KafkaException as error:
+            self._fail(error.args[0])
+        if self._failure is not None:
+            raise explained(self._failure, self._failed_at)
 
     def _send_together(self, rows: Rows) -> None:
         if rows.keys is None:
@@ -176,8 +184,7 @@ class SinkProducer:
         mean_bytes = size_bytes // max(1, count) + 1
         bound = min(IN_FLIGHT_BYTES_MAX // mean_bytes, IN_FLIGHT_RECORDS_MAX)
         while len(self._producer) > max(1, bound - count):
-            self._producer.poll(_POLL_S)
-            self._raise_failure()
+            self._poll(_POLL_S)
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -187,19 +194,10 @@ class SinkProducer:
         self._on_delivery(error, message)
         self._token_offset = message.offset() or 0
 
-    def _on_trouble(self, error: KafkaError) -> None:
-        """librdkafka tries again by itself, unless it says that it has given up."""
-        if error.fatal():
-            self._fail(error)
-
     def _fail(self, error: KafkaError, topic: str = "") -> None:
         """Keep the first failure that explains something."""
         if self._failure is None or self._failure.code() in _CONSEQUENCES:
             self._failure, self._failed_at = error, topic
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise explained(self._failure, self._failed_at)
 
 
 def explained(error: KafkaError, topic: str) -> HeadraceError:

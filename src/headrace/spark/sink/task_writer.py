@@ -63,9 +63,10 @@ class TaskWriter:
         if self.options.is_single_transaction and task > 0:
             raise not_single(f"at least {task + 1}")
         first = next((batch for batch in batches if batch.num_rows), None)
-        if first is None:
-            return TaskWritten(epoch)
-        batches = chain([first], batches)
+        if first is not None:
+            batches = chain([first], batches)
+        elif task > 0 or not self.options.is_transactional:
+            return TaskWritten(epoch)  # Task 0 is needed for the decision; see `epochs`.
         if self.options.is_transactional:
             return self._write_once(batches, epoch, task)
         self._write_plainly(batches)

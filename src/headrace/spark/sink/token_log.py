@@ -35,12 +35,12 @@ from headrace.protocol.schemas.produce import (
 from headrace.spark.sink.errors import SinkError, WrongOption
 from headrace.spark.sink.tokens import (
     PARTITIONS,
-    CommittedTasks,
     Decision,
     Prepared,
+    WriterHistory,
     decision_key,
-    last_decision,
     partition_of,
+    transactional_id,
 )
 
 _CONFIGS = {
@@ -54,6 +54,13 @@ _WINDOW = 1_000
 _WINDOW_GROWTH = 10
 _FETCH_BYTES = 8 << 20
 _ALL_IN_SYNC = -1
+_SEQUENCE_MAX = 0x7FFFFFFF
+
+
+class _ProduceRequest(ProduceRequest):
+    """From version 12 on brokers expect the newer transactions that librdkafka does not make."""
+
+    VERSIONS = range(3, 12)
 
 
 class TokenLog:
@@ -90,38 +97,42 @@ class TokenLog:
         """The newest decision of a writer."""
         partition = partition_of(writer)
         first, end = self._bounds(partition)
-        width, stop = _WINDOW, end
-        while stop > first:
+        width, start = _WINDOW, end
+        while start > first:
             start = max(first, end - width)
-            found = None
-            for data in self._read(partition, start, stop):
-                found = last_decision(data, writer) or found
-            if found is not None:
-                return found
-            width, stop = width * _WINDOW_GROWTH, start
+            history = self._history(writer, start, end)
+            if history.decision is not None:
+                return history.decision
+            width *= _WINDOW_GROWTH
         return None
 
-    def committed_tasks(self, writer: str, epoch: int) -> set[int]:
-        """Which tasks have committed their part of a batch."""
-        partition = partition_of(writer)
-        tasks = CommittedTasks(writer, epoch)
-        for data in self._read(partition, *self._bounds(partition)):
-            tasks.fold(data)
-        return tasks.tasks
+    def history(self, writer: str) -> WriterHistory:
+        """Everything that is known of a writer."""
+        return self._history(writer, *self._bounds(partition_of(writer)))
 
-    def append(self, writer: str, decision: Decision) -> None:
-        """Write a decision and wait until it is safe; doing it twice does no harm."""
+    def append(self, writer: str, first: Prepared, decision: Decision) -> None:
+        """Add a decision to a prepared transaction; doing it twice does no harm.
+
+        The producer's next sequence number lets the broker see that it is the same record.
+        """
         record = Record(0, _now_ms(), decision_key(writer), msgspec.json.encode(decision))
-        batch = bytes(build_batch([record]))
+        batch = build_batch(
+            [record],
+            producer_id=first.producer_id,
+            producer_epoch=first.producer_epoch,
+            base_sequence=first.sequence,
+            transactional=True,
+        )
 
         def ask(leader: int, share: Mapping[int, None]) -> dict[int, KafkaError | None]:
             (partition,) = share
             data = TopicProduceData(
                 name=self.topic,
                 topic_id=self._cluster.topic(self.topic).topic_id,
-                partition_data=[PartitionProduceData(index=partition, records=batch)],
+                partition_data=[PartitionProduceData(index=partition, records=bytes(batch))],
             )
-            request = ProduceRequest(
+            request = _ProduceRequest(
+                transactional_id=transactional_id(writer, first.task),
                 acks=_ALL_IN_SYNC,
                 timeout_ms=int(self._cluster.timeout_s * 1000),
                 topic_data=[data],
@@ -136,7 +147,10 @@ class TokenLog:
         """Which producer wrote the token at an offset: the log knows, librdkafka does not tell."""
         header = read_header(self._admin.partitions.batch_at(self.topic, partition, offset))
         return Prepared(
-            task=task, producer_id=header.producer_id, producer_epoch=header.producer_epoch
+            task=task,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            sequence=(header.last_sequence + 1) & _SEQUENCE_MAX,
         )
 
     def _create(self) -> None:
@@ -157,6 +171,12 @@ class TokenLog:
         found, _ = self._admin.topics.describe([self.topic])
         if not found or any(part.leader is None for part in found[0].partitions):
             raise UnknownTopicOrPartition(f"the token topic {self.topic!r} is not there yet")
+
+    def _history(self, writer: str, start: int, stop: int) -> WriterHistory:
+        history = WriterHistory(writer)
+        for data in self._read(partition_of(writer), start, stop):
+            history.fold(data)
+        return history
 
     def _bounds(self, partition: int) -> tuple[int, int]:
         offsets = self._admin.partitions.offsets

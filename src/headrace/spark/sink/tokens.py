@@ -1,26 +1,26 @@
 """What the token topic says: which batch of a writer is decided, and which tasks have committed.
 
-Two kinds of records, both kept by compaction, both of one writer in one partition:
+Two kinds of records, both kept by compaction, both of one writer in one partition, and both
+written inside of transactions that write the rows, so that they are committed with them:
 
-- a *token* per task, written inside of the task's transaction: it is committed with the rows;
-- a *decision* per writer, written by the driver when all tasks of a batch have prepared theirs and
-  before the first transaction is committed: from then on the batch will be committed as a whole.
+- a *token* per task, in the task's transaction;
+- a *decision* per batch, which the driver adds to the transaction of task 0 before it commits that
+  one first: from then on the batch will be committed as a whole.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from zlib import crc32
 
 import msgspec
 
-from headrace.protocol.batches import headers, records_of
+from headrace.protocol.batches import BatchHeader, headers, records_of
 from headrace.protocol.control_records import ControlType, control_type
 
 PARTITIONS = 8
 """Fixed for good: another number would let writers look for their tokens elsewhere."""
 
-_DECISION = "epoch"
+_DECISION = b"epoch"
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +29,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     task: int
     producer_id: int
     producer_epoch: int
+    sequence: int
+    """What the next batch in the token partition is numbered, if someone adds one."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +44,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """The last batch that a task has committed."""
+    """The last batch that a task has committed, for whoever looks into the topic."""
 
     epoch: int
 
@@ -58,7 +60,7 @@ def token_key(writer: str, task: int) -> bytes:
 
 def decision_key(writer: str) -> bytes:
     """Tokens end in a number and this does not, so no two writers' keys can meet."""
-    return f"{writer}/{_DECISION}".encode()
+    return writer.encode() + b"/" + _DECISION
 
 
 def transactional_id(writer: str, task: int) -> str:
@@ -66,64 +68,50 @@ def transactional_id(writer: str, task: int) -> str:
     return f"{writer}-{task}"
 
 
-def last_decision(data: bytes, writer: str) -> Decision | None:
-    """The newest decision of a writer in a run of batches."""
-    wanted = decision_key(writer)
-    found = None
-    for record in _records(data):
-        if record.key == wanted and record.value is not None:
-            found = record.value
-    return None if found is None else msgspec.json.decode(found, type=Decision)
-
-
 @dataclass(slots=True)
-class CommittedTasks:
-    """Folds a token partition into the tasks of one batch that have committed.
+class WriterHistory:
+    """Folds a run of batches into what a writer has committed.
 
     Decides by the transactions' markers and so need not wait for those of other writers to end,
-    as a reader of committed records would. A token without a marker is not committed: whoever
+    as a reader of committed records would. What has no marker yet is not committed: whoever
     could still commit it holds the transactional id.
     """
 
     writer: str
-    epoch: int
-    tasks: set[int] = field(default_factory=set)
-    _open: defaultdict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    decision: Decision | None = None
+    committed: set[tuple[int, int, int]] = field(default_factory=set)
+    """Task, producer id and producer epoch of each token."""
+    _open: defaultdict[int, list[tuple[int, int, int] | Decision]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+
+    def has(self, prepared: Prepared) -> bool:
+        """Whether this very transaction was committed."""
+        return (prepared.task, prepared.producer_id, prepared.producer_epoch) in self.committed
 
     def fold(self, data: bytes) -> None:
-        prefix = f"{self.writer}/".encode()
-        for record in _records(data):
-            if record.marker is not None:
-                ended = self._open.pop(record.producer_id, set())
-                if record.marker == ControlType.COMMIT:
-                    self.tasks |= ended
-            elif record.key is not None and record.key.startswith(prefix):
-                task = record.key.removeprefix(prefix)
-                if task.isdigit() and self._is_of_epoch(record.value):
-                    self._open[record.producer_id].add(int(task))
+        for position, header in headers(data):
+            for record in records_of(data, position):
+                if header.is_control:
+                    self._end(header.producer_id, control_type(record.key))
+                elif record.key is not None and record.value is not None:
+                    self._note(header, record.key, record.value)
 
-    def _is_of_epoch(self, value: bytes | None) -> bool:
-        return value is not None and msgspec.json.decode(value, type=Token).epoch == self.epoch
-
-
-class _Seen(msgspec.Struct, frozen=True):
-    key: bytes | None
-    value: bytes | None
-    producer_id: int
-    marker: int | None = None
-
-
-def _records(data: bytes) -> Iterator[_Seen]:
-    for position, header in headers(data):
-        found: Iterable[_Seen]
-        if header.is_control:
-            found = [
-                _Seen(None, None, header.producer_id, control_type(record.key))
-                for record in records_of(data, position)
-            ]
+    def _note(self, header: BatchHeader, key: bytes, value: bytes) -> None:
+        name, _, last = key.rpartition(b"/")
+        if name != self.writer.encode():
+            return
+        if last == _DECISION:
+            self._open[header.producer_id].append(msgspec.json.decode(value, type=Decision))
         else:
-            found = [
-                _Seen(record.key, record.value, header.producer_id)
-                for record in records_of(data, position)
-            ]
-        yield from found
+            token = (int(last), header.producer_id, header.producer_epoch)
+            self._open[header.producer_id].append(token)
+
+    def _end(self, producer_id: int, kind: int) -> None:
+        for written in self._open.pop(producer_id, ()):
+            if kind != ControlType.COMMIT:
+                continue
+            if isinstance(written, Decision):
+                self.decision = written
+            else:
+                self.committed.add(written)
