@@ -1,7 +1,10 @@
-"""The pytest plugin: a running broker as a fixture.
+"""The pytest plugin: a running broker as a fixture, and pipelines over rows that a test gives.
 
     def test_orders_arrive(headrace_broker):
         producer = Producer({"bootstrap.servers": headrace_broker.bootstrap_servers})
+
+    def test_an_order_counts_once(headrace_pipeline):
+        headrace_pipeline.given("staging.orders", [{"id": 1}, {"id": 1}])
 
 `@pytest.mark.headrace(settings={"num.partitions": 3})` on a test, class or module changes the
 broker's settings. Everything beyond pytest is imported when a fixture is first used, because
@@ -9,11 +12,15 @@ pytest loads this module in every project of an environment that Headrace is ins
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headrace.pipelines.testing import PipelineTest
     from headrace.testing.process import BrokerProcess
 
 _MARKER = "headrace(settings): settings of this test's `headrace_broker`, under Kafka's names."
@@ -54,6 +61,31 @@ def headrace_broker_session(
 
     with BrokerProcess(tmp_path_factory.mktemp("headrace")) as broker:
         yield broker
+
+
+@pytest.fixture(scope="session")
+def headrace_spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """One local Spark session for all tests: starting it takes longer than most of them."""
+    from headrace.spark.session import open_session
+
+    place = tmp_path_factory.mktemp("headrace-spark")
+    session = open_session(
+        "headrace-tests",
+        "local[2]",
+        {"spark.sql.warehouse.dir": str(place / "warehouse"), "spark.local.dir": str(place)},
+    )
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def headrace_pipeline(
+    request: pytest.FixtureRequest, headrace_spark: "SparkSession", tmp_path: Path
+) -> "PipelineTest":
+    """The pipeline whose folder the test file is in, with empty tables of the test's own."""
+    from headrace.pipelines.testing import PipelineTest, folder_of
+
+    return PipelineTest(folder_of(request.path), headrace_spark, tmp_path)
 
 
 def _settings(item: pytest.Item) -> dict[str, Any]:

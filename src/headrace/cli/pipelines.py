@@ -1,0 +1,342 @@
+"""`headrace pipelines`: make, check, draw, test and run pipelines on Spark."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli.options import json_option, moment, name_value
+from headrace.cli.output import counted, print_json, print_line, print_table, warn
+
+if TYPE_CHECKING:
+    from headrace.pipelines.checking import Report
+    from headrace.pipelines.commands import Overrides
+    from headrace.pipelines.running.replaying import Compared
+
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def folders_argument(command: Any) -> Any:
+    """One folder or several; the one at hand when none is named."""
+    return click.argument("folders", nargs=-1, type=FOLDER, metavar="[FOLDER]...")(command)
+
+
+def folder_argument(command: Any) -> Any:
+    return click.argument("folder", type=FOLDER, default=".", metavar="[FOLDER]")(command)
+
+
+def override_options(command: Any) -> Any:
+    """What the command line says instead of pipeline.toml."""
+    options = (
+        click.option("--bootstrap", "-b", metavar="HOST:PORT,...", help="Other brokers."),
+        click.option("--lake", type=FOLDER, metavar="FOLDER", help="Another place for the tables."),
+        click.option(
+            "--master", metavar="URL", help="Another Spark: local[4], spark://host:7077, sc://host."
+        ),
+        click.option(
+            "--conf",
+            "confs",
+            type=name_value,
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="One setting of Spark; may be repeated.",
+        ),
+        click.option(
+            "--property",
+            "-X",
+            "properties",
+            type=name_value,
+            multiple=True,
+            metavar="NAME=VALUE",
+            help="One client setting, such as sasl.username; may be repeated.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group("pipelines", short_help="Make, check, draw, test and run pipelines on Spark.")
+def command() -> None:
+    """Make, check, draw, test and run data pipelines on Spark.
+
+    A pipeline is a folder: pipeline.toml, and SQL and Python files that declare tables. Where no
+    FOLDER is given, the current one is meant.
+    """
+
+
+@command.command("init")
+@click.argument("folder", type=FOLDER, metavar="NAME")
+def init(folder: Path) -> None:
+    """Make a folder with a small pipeline that runs, to be changed into yours."""
+    from headrace.pipelines.templates import write_template
+
+    for path in write_template(folder):
+        print_line(f"{path}")
+    print_line("")
+    print_line(f"Check it with: headrace pipelines check {folder} --offline")
+    print_line(f"Test it with:  headrace pipelines test {folder}")
+
+
+@command.command("check")
+@folders_argument
+@click.option("--offline", is_flag=True, help="Ask no broker about topics.")
+@click.option("--no-spark", is_flag=True, help="Check all but columns, in an instant.")
+@click.option("--columns", is_flag=True, help="Show the columns of each table.")
+@override_options
+@json_option
+def check(
+    folders: tuple[Path, ...],
+    offline: bool,
+    no_spark: bool,
+    columns: bool,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Tell all that is wrong with pipelines, without running them.
+
+    Reads the files, follows who reads whom, asks brokers for the topics, and lets Spark analyse
+    every query over empty tables. Exits with 1 if something is wrong.
+    """
+    from headrace.pipelines import checking
+    from headrace.pipelines.commands import load_all, open_spark
+
+    pipelines = load_all(_or_here(folders), _overrides(given))
+    topics = None if offline else checking.check_topics
+    spark = None if no_spark else open_spark(pipelines)
+    reports = [checking.check(pipeline, topics=topics, spark=spark) for pipeline in pipelines]
+    if as_json:
+        print_json([_report_values(report) for report in reports])
+    else:
+        for report in reports:
+            _print_report(report, shows_columns=columns)
+    return 1 if any(report.problems for report in reports) else 0
+
+
+@command.command("graph")
+@folder_argument
+@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
+def draw(folder: Path, svg: Path | None) -> None:
+    """Show who reads whom, as text, or with --svg as a picture in FILE ('-' for the output)."""
+    from headrace.pipelines.graph import graph_of
+    from headrace.pipelines.project import load
+
+    graph = graph_of(load(folder))
+    if svg is None:
+        from headrace.pipelines.drawing import text_of
+
+        print_line(text_of(graph))
+        return
+    from headrace.pipelines.svg import svg_of
+
+    if str(svg) == "-":
+        sys.stdout.write(svg_of(graph))
+    else:
+        svg.write_text(svg_of(graph), encoding="utf-8")
+
+
+@command.command("test", context_settings={"ignore_unknown_options": True})
+@folder_argument
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[PYTEST OPTION]...")
+def test(folder: Path, arguments: tuple[str, ...]) -> int:
+    """Run the tests of a pipeline, those in its folder `tests`, with pytest.
+
+    \b
+    headrace pipelines test shop -k orders
+    """
+    from headrace.pipelines.user_tests import run_tests
+
+    return run_tests(folder, arguments)
+
+
+@command.command("run")
+@folders_argument
+@click.option(
+    "--once/--continuous",
+    "is_once",
+    default=False,
+    help="Until all is read that is there, or until Ctrl-C (the default).",
+)
+@override_options
+def run(folders: tuple[Path, ...], is_once: bool, **given: Any) -> None:
+    """Run pipelines, several in one Spark driver.
+
+    \b
+    headrace pipelines run shop --once
+    headrace pipelines run shop web --master spark://10.0.0.1:7077
+    """
+    from headrace.cli.pipeline_progress import Screen
+    from headrace.pipelines import commands
+
+    screen = Screen()
+    commands.run(_or_here(folders), is_once=is_once, overrides=_overrides(given), show=screen.show)
+
+
+@command.command("status")
+@folders_argument
+@override_options
+@json_option
+def status(folders: tuple[Path, ...], as_json: bool, **given: Any) -> None:
+    """Show how pipelines stand: rows per zone, lag, last and next runs, what has failed."""
+    from headrace.cli.pipeline_progress import print_status
+    from headrace.pipelines import commands
+
+    found = commands.status(_or_here(folders), _overrides(given))
+    if as_json:
+        print_json(found)
+        return
+    for one in found:
+        print_status(one)
+
+
+@command.command("stop")
+@folders_argument
+@override_options
+def stop(folders: tuple[Path, ...], **given: Any) -> None:
+    """Let running pipelines finish their batches and end."""
+    from headrace.pipelines import commands
+
+    stopped = commands.stop(_or_here(folders), _overrides(given))
+    print_line(f"{', '.join(stopped)} stopped" if stopped else "nothing was running")
+
+
+@command.command("replay")
+@folder_argument
+@click.option("--keep", multiple=True, metavar="ZONE", help="Build this zone not anew.")
+@click.option("--no-switch", is_flag=True, help="Build and compare only.")
+@click.option("--expect-equal", is_flag=True, help="Switch only if nothing differs.")
+@click.option("--back", is_flag=True, help="Let the tables of before the last replay count again.")
+@override_options
+@json_option
+def replay(
+    folder: Path,
+    keep: tuple[str, ...],
+    no_switch: bool,
+    expect_equal: bool,
+    back: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Build the tables anew from the beginning, beside the running ones, then switch to them."""
+    from headrace.pipelines import commands
+
+    overrides = _overrides(given)
+    if back:
+        if keep or no_switch or expect_equal:
+            raise click.UsageError("--back goes with no other option of a replay")
+        generations = commands.switch_back(folder, overrides=overrides)
+        compared: tuple[Compared, ...] = ()
+    else:
+        built = commands.replay(
+            folder,
+            keep=keep,
+            is_switched=not no_switch,
+            must_be_equal=expect_equal,
+            overrides=overrides,
+        )
+        generations, compared = dict(built.generations), built.compared
+    if as_json:
+        print_json({"generations": generations, "compared": compared})
+        return
+    rows = {one.table: (one.rows_before, one.rows_after) for one in compared}
+    print_table(
+        ("table", "generation", "rows before", "rows after"),
+        [(name, number, *rows.get(name, (None, None))) for name, number in generations.items()],
+    )
+
+
+@command.command("backfill")
+@folder_argument
+@click.argument("table", metavar="TABLE")
+@click.option("--from", "from_ms", type=moment, metavar="TIME", help="Not what is older than this.")
+@override_options
+@json_option
+def backfill(folder: Path, table: str, from_ms: int | None, as_json: bool, **given: Any) -> None:
+    """Bring records into TABLE that are older than where its flows began."""
+    from headrace.pipelines import commands
+
+    outcomes = commands.backfill(folder, table, from_ms=from_ms, overrides=_overrides(given))
+    if as_json:
+        print_json(outcomes)
+        return
+    print_table(
+        ("flow", "rows in", "rows out", "quarantined", "dropped"),
+        [(n, o.rows_in, o.rows_out, o.quarantined, o.dropped) for n, o in outcomes.items()],
+    )
+
+
+@command.command("redrive")
+@folder_argument
+@click.argument("table", metavar="TABLE")
+@override_options
+@json_option
+def redrive(folder: Path, table: str, as_json: bool, **given: Any) -> None:
+    """Give the rows in TABLE's quarantine another try, after a fix."""
+    from headrace.pipelines import commands
+
+    redriven = commands.redrive(folder, table, overrides=_overrides(given))
+    if as_json:
+        print_json(redriven)
+        return
+    print_line(
+        f"{counted(redriven.taken, 'row')} taken out of quarantine,"
+        f" {redriven.refused:,} of them refused again"
+    )
+
+
+def _or_here(folders: tuple[Path, ...]) -> tuple[Path, ...]:
+    return folders or (Path(),)
+
+
+def _overrides(given: dict[str, Any]) -> "Overrides":
+    from headrace.pipelines.commands import Overrides
+
+    lake = given["lake"]
+    return Overrides(
+        bootstrap=given["bootstrap"],
+        lake=None if lake is None else str(lake.absolute()),
+        master=given["master"],
+        client=dict(given["properties"]),
+        spark=dict(given["confs"]),
+    )
+
+
+def _print_report(report: "Report", *, shows_columns: bool) -> None:
+    pipeline = report.pipeline
+    if shows_columns:
+        for name, columns in report.columns.items():
+            print_line(name)
+            for column, kind in columns:
+                print_line(f"  {column}  {kind}")
+    for problem in report.problems:
+        warn(str(problem))
+    for note in report.notes:
+        print_line(f"note: {note}")
+    verdict = counted(len(report.problems), "problem") if report.problems else "fine"
+    parts = (
+        counted(len(pipeline.sources), "source"),
+        counted(len(pipeline.datasets), "dataset"),
+        counted(len(pipeline.flows), "flow"),
+    )
+    print_line(f"{pipeline.settings.name}: {', '.join(parts)}: {verdict}")
+
+
+def _report_values(report: "Report") -> dict[str, Any]:
+    return {
+        "pipeline": report.pipeline.settings.name,
+        "problems": [
+            {
+                "file": one.place.file if one.place else None,
+                "line": one.place.line if one.place else None,
+                "text": one.text,
+            }
+            for one in report.problems
+        ],
+        "notes": report.notes,
+        "columns": {name: dict(columns) for name, columns in report.columns.items()},
+        "edges": [
+            {"from": edge.source, "to": edge.target, "stream": edge.is_stream}
+            for edge in report.graph.edges
+        ],
+    }

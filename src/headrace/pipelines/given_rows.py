@@ -1,0 +1,80 @@
+"""Rows that a test gives, made into what a topic or a table would hold."""
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
+from headrace.pipelines.problems import PipelineError, nearest
+
+Row = Mapping[str, Any]
+Payload = str | bytes | None
+
+
+def table_rows(name: str, rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
+    """Rows as a table's columns; those that a row does not name are null."""
+    listed = [dict(row) for row in rows]
+    for row in listed:
+        _check_names(name, row, schema)
+    try:
+        return pa.Table.from_pylist(listed, schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise PipelineError(f"these rows do not fit {name}: {error}") from error
+
+
+def source_rows(
+    source: Source, rows: Sequence[Row | Payload], schema: pa.Schema, first_offset: int
+) -> pa.Table:
+    """Rows of a topic: with columns by name, where each is by default the next of partition 0."""
+    listed = []
+    for offset, row in enumerate(rows, start=first_offset):
+        if not isinstance(row, Mapping):
+            raise PipelineError(
+                f"{source.name}: {row!r} is no row; give all rows as payloads, or none"
+            )
+        place: dict[str, Any] = {
+            "topic": (source.topic or source.name).partition(",")[0],
+            "partition": 0,
+            "offset": offset,
+            "timestamp": dt.datetime.now(dt.UTC),
+            "timestampType": 0,
+        }
+        known = {key: value for key, value in place.items() if key in schema.names}
+        listed.append({**known, **{key: _as_bytes(row[key], key, schema) for key in row}})
+    return table_rows(f"sources.{source.name}", listed, schema)
+
+
+def decoded(source: Source, settings: PipelineSettings, payloads: Sequence[Payload]) -> list[Row]:
+    """What the source makes of payloads: columns, or why there are none."""
+    as_bytes = [text.encode() if isinstance(text, str) else text for text in payloads]
+    if source.format == "bytes":
+        return [{"value": value} for value in as_bytes]
+    from headrace.pipelines.running.reading import client_properties, source_options
+    from headrace.spark.decoding import decoder_of
+
+    decoder = decoder_of(source_options(source, settings), client_properties(settings))
+    if decoder is None:
+        raise PipelineError(f"sources.{source.name} has no decoder for {source.format}")
+    found = decoder.decode(pa.array(as_bytes, pa.binary()))
+    rows = found.columns.to_pylist()
+    return [
+        {**row, ERROR: error, PAYLOAD: payload if error else None}
+        for row, error, payload in zip(rows, found.errors.to_pylist(), as_bytes, strict=True)
+    ]
+
+
+def _check_names(name: str, row: Row, schema: pa.Schema) -> None:
+    for column in row:
+        if column not in schema.names:
+            raise PipelineError(
+                f"{name} has no column {column}; it has {', '.join(schema.names)}"
+                f"{nearest(column, schema.names)}"
+            )
+
+
+def _as_bytes(value: Any, column: str, schema: pa.Schema) -> Any:
+    """A text where bytes are wanted is meant as UTF-8."""
+    is_binary = column in schema.names and pa.types.is_binary(schema.field(column).type)
+    return value.encode() if is_binary and isinstance(value, str) else value
