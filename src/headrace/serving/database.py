@@ -11,7 +11,7 @@ table, those that were published when it began, however many are published meanw
 
 import itertools
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -90,6 +90,8 @@ class Database:
         self.types_of = lru_cache(_KEPT_SCHEMAS)(self._types_of)
         self._zones: set[str] = set()
         self._serials = itertools.count(1)
+        self.changes = 0
+        """Goes up when a publication begins and when it has ended: odd while one is under way."""
         self._publications: dict[int, Publication] = {}
         self._serials_of: dict[str, list[int]] = {}
         self._root.execute(f"CREATE SCHEMA {STORE}")
@@ -126,20 +128,18 @@ class Database:
         with self._publishing, self.cursor() as cursor:
             cursor.execute(f"DROP TABLE IF EXISTS {STORE}.{stored_as}")
 
-    def publish(self, change: Change) -> None:
-        """Let all new queries see this, and none of them a part of it."""
+    def publish(self, change: Change, on_published: Callable[[], None] = lambda: None) -> None:
+        """Let all new queries see this, and none of them a part of it.
+
+        `on_published` tells Python's side of it, before anyone takes the change for done.
+        """
         with self._publishing:
-            serials = {one.name: next(self._serials) for one in change.publications}
-            # Known before it is visible, so that whoever sees a serial finds what it stands for.
-            for one in change.publications:
-                self._remember(serials[one.name], one)
-            self._writer.begin()
+            self.changes += 1
             try:
-                self._carry_out(change, serials)
-                self._writer.commit()
-            except BaseException:
-                self._writer.rollback()
-                raise
+                self._publish(change)
+                on_published()
+            finally:
+                self.changes += 1
 
     @contextmanager
     def snapshot(self, names: Iterable[str] = ()) -> Iterator[Snapshot]:
@@ -157,6 +157,19 @@ class Database:
     def close(self) -> None:
         self._writer.close()
         self._root.close()
+
+    def _publish(self, change: Change) -> None:
+        serials = {one.name: next(self._serials) for one in change.publications}
+        # Known before it is visible, so that whoever sees a serial finds what it stands for.
+        for one in change.publications:
+            self._remember(serials[one.name], one)
+        self._writer.begin()
+        try:
+            self._carry_out(change, serials)
+            self._writer.commit()
+        except BaseException:
+            self._writer.rollback()
+            raise
 
     def _types_of(self, schema: pa.Schema) -> dict[str, str]:
         """The columns of an Arrow schema with the types that DuckDB gives them."""

@@ -1,8 +1,6 @@
 """Runs checked statements in a snapshot of the published tables, and bounds what comes back."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import duckdb
 
@@ -11,32 +9,14 @@ from headrace.serving.database import Database, Snapshot
 from headrace.serving.errors import TableNotFound, TableUnavailable, of_duckdb
 from headrace.serving.lanes import Running
 from headrace.serving.lookups import lookup
+from headrace.serving.questions import KeyedQuestion, Question
+from headrace.serving.quick_lookups import QuickLookups
 from headrace.serving.refreshing import Refresher
 from headrace.serving.settings import ServingSettings
 from headrace.serving.statements import StatementChecker, served_names
 
 _ATTEMPTS = 3
 _BATCH_ROWS = 2_048
-
-Parameters = Sequence[Any] | Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """SQL with its parameters, and how many rows are wanted at most."""
-
-    sql: str
-    parameters: Parameters | None
-    rows_max: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedQuestion:
-    """Rows of one table by values of its columns."""
-
-    table: str
-    conditions: Mapping[str, Sequence[str]]
-    rows_max: int
 
 
 class Queries:
@@ -47,6 +27,7 @@ class Queries:
         self._refresher = refresher
         self._settings = settings
         self._checker = StatementChecker(database.cursor)
+        self._quick = QuickLookups(database, refresher)
 
     def answer(self, question: Question, running: Running) -> Answer:
         found = self._checker.references(question.sql)
@@ -54,11 +35,18 @@ class Queries:
         return self._run(question, names, running)
 
     def look_up(self, question: KeyedQuestion, running: Running) -> Answer:
+        """Rows by key: the quick way where all is loaded, else as any other query."""
         name = self.resolve(question.table)
-        sql, parameters = lookup(name, self.column_types(name), question.conditions)
+        types = self.column_types(name)
+        sql, parameters = lookup(name, types, question.conditions)
         if len(question.conditions) == 1:
             self._refresher.note_lookup(name, next(iter(question.conditions)))
-        return self._run(Question(sql, parameters, question.rows_max), frozenset({name}), running)
+        asked = Question(sql, parameters, question.rows_max)
+        if question.conditions:
+            answer = self._quick.look_up(asked, name, types, running)
+            if answer is not None:
+                return answer
+        return self._run(asked, frozenset({name}), running)
 
     def resolve(self, written: str) -> str:
         """The name of a served table or view, however its letters were written."""

@@ -55,6 +55,7 @@ class Refresher:
         self._unit_of: dict[str, str] = {}
         self._spellings: Mapping[str, str] = {}
         self._syncing = threading.Lock()
+        self._submitting = threading.Lock()
         self._warming: dict[str, Future[None]] = {}
         self._warmer = ThreadPoolExecutor(1, thread_name_prefix="serving-warm")
 
@@ -104,9 +105,13 @@ class Refresher:
             unit = self._units.get(name)
             if unit is None:
                 continue
-            unit.used_at = self._clock()
+            self.touch(unit)
             if not unit.is_warm:
                 self._wait_for(unit, max(ends_at - self._clock(), 0.0))
+
+    def touch(self, unit: Unit) -> None:
+        """Remember that it was used now: what was not used for longest is given up first."""
+        unit.used_at = self._clock()
 
     def note_lookup(self, name: str, column: str) -> None:
         """Remember what rows are looked up by; what is asked for often gets an index."""
@@ -126,7 +131,7 @@ class Refresher:
 
     def _wait_for(self, unit: Unit, seconds: float) -> None:
         """Warm a unit once, for everyone who waits for it."""
-        with self._syncing:
+        with self._submitting:
             future = self._warming.get(unit.name)
             if future is None or future.done():
                 future = self._warmer.submit(self._warm_now, unit)
@@ -182,20 +187,33 @@ class Refresher:
         """Show new units, and new generations of those in use, these at the same moment."""
         units = [(plan, unit) for plan in plans if (unit := self._opened(plan)) is not None]
         old = {unit.name: self._units.get(unit.name) for _, unit in units}
+        in_use = {name for name, unit in old.items() if unit is not None and unit.is_warm}
+        replacing = [(plan, unit) for plan, unit in units if unit.name in in_use]
+        listed = [(plan, unit) for plan, unit in units if unit.name not in in_use]
+
+        def install() -> None:
+            for plan, unit in replacing:
+                self._install(plan, unit)
+
         with ExitStack() as locked:
-            for unit in filter(None, old.values()):
-                locked.enter_context(unit.lock)
-            in_use = [unit for _, unit in units if (it := old[unit.name]) and it.is_warm]
-            self._refresh.list(unit for _, unit in units if unit not in in_use)
-            if in_use:
-                self._refresh.refresh(in_use, [*self.units(), *in_use])
-            for plan, unit in units:
-                before = old[unit.name]
-                if before is not None:
-                    unit.is_warm, unit.used_at = before.is_warm, before.used_at
-                    self._drop_stored(before)
-                self._units[unit.name] = unit
-                self._plans[unit.name] = plan
+            for before in filter(None, old.values()):
+                locked.enter_context(before.lock)
+            self._refresh.list(unit for _, unit in listed)
+            for plan, unit in listed:
+                self._install(plan, unit)
+            if replacing:
+                new = [unit for _, unit in replacing]
+                self._refresh.refresh(new, self.units(), on_published=install)
+            for before in filter(None, old.values()):
+                self._drop_stored(before)
+
+    def _install(self, plan: UnitPlan, unit: Unit) -> None:
+        """From now on this is the unit of its name."""
+        before = self._units.get(unit.name)
+        if before is not None:
+            unit.is_warm, unit.used_at = before.is_warm, before.used_at
+        self._units[unit.name] = unit
+        self._plans[unit.name] = plan
 
     def _opened(self, plan: UnitPlan) -> Unit | None:
         keys = plan.view.keys if plan.view else ()

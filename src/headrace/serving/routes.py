@@ -29,7 +29,7 @@ from headrace.serving.descriptions import TableDescription, TableList, descripti
 from headrace.serving.lanes import Lane, Running
 from headrace.serving.lookups import RESERVED
 from headrace.serving.metrics import families
-from headrace.serving.queries import KeyedQuestion, Question
+from headrace.serving.questions import KeyedQuestion, Question
 from headrace.serving.service import Service
 
 T = TypeVar("T")

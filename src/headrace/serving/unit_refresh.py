@@ -5,7 +5,7 @@ since they go into the table that is shown. What turns out not to fit is shown b
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import duckdb
@@ -82,6 +82,7 @@ class UnitRefresh:
         all_units: Iterable[Unit],
         *,
         quick_bytes_max: int | None = None,
+        on_published: Callable[[], None] = lambda: None,
     ) -> None:
         """Show the newest versions of these units' tables, all at the same moment."""
         others = [unit for unit in all_units if unit not in units]
@@ -91,7 +92,7 @@ class UnitRefresh:
             if not steps:
                 return
             try:
-                self._publish(prepared, steps)
+                self._publish(prepared, steps, on_published)
                 return
             except duckdb.Error as error:
                 self._drop_unpublished(steps)
@@ -111,10 +112,14 @@ class UnitRefresh:
     def evict(self, unit: Unit) -> None:
         """Give up what is loaded of a unit; only its columns are shown from now on."""
         stored = [one.shown.stored_as for one in unit.tables]
-        unit.is_warm = False
-        for one in unit.tables:
-            one.shown = Publication(one.name, -1, one.shown.schema)
-        self.list([unit])
+        bare = [Publication(one.name, -1, one.shown.schema) for one in unit.tables]
+
+        def take_over() -> None:
+            unit.is_warm = False
+            for served, shown in zip(unit.tables, bare, strict=True):
+                served.shown = shown
+
+        self._database.publish(Change(bare, views=self._view(unit, bare)), take_over)
         for name in filter(None, stored):
             self._database.drop(name)
         self._metrics.evictions += 1
@@ -213,20 +218,31 @@ class UnitRefresh:
                     loaded[name].lock.release()
         return self._bytes_max - sum(one.size_bytes for one in loaded.values())
 
-    def _publish(self, prepared: Sequence[Prepared], steps: Sequence[Step]) -> None:
+    def _publish(
+        self,
+        prepared: Sequence[Prepared],
+        steps: Sequence[Step],
+        on_published: Callable[[], None],
+    ) -> None:
         appended = {
             step.shown.stored_as: step.appended.reader
             for step in steps
             if step.shown.stored_as is not None and step.appended is not None
         }
         views = {name: select for one in prepared for name, select in one.views.items()}
-        self._database.publish(Change([step.shown for step in steps], appended, views))
-        for step in steps:
-            old, step.served.shown = step.served.shown, step.published()
-            if step.appended is not None:
-                self._metrics.appends += 1
-            if old.stored_as is not None and old.stored_as != step.shown.stored_as:
-                self._database.drop(old.stored_as)
+        change = Change([step.shown for step in steps], appended, views)
+        old = [step.served.shown for step in steps]
+
+        def take_over() -> None:
+            for step in steps:
+                step.served.shown = step.published()
+            on_published()
+
+        self._database.publish(change, take_over)
+        self._metrics.appends += len(appended)
+        for before, step in zip(old, steps, strict=True):
+            if before.stored_as is not None and before.stored_as != step.shown.stored_as:
+                self._database.drop(before.stored_as)
 
     def _drop_unpublished(self, steps: Sequence[Step]) -> None:
         for step in steps:

@@ -14,7 +14,7 @@ _INDEX_LOOKUPS_MIN = 3
 _COUNTED_COLUMNS_MAX = 64
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ServedTable:
     """A table of the lake as it was opened, and what is shown of it."""
 
@@ -44,7 +44,7 @@ class ServedTable:
         return column if self.lookups[column] >= _INDEX_LOOKUPS_MIN else None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Unit:
     """Tables whose versions belong together, in the order in which these are looked up."""
 
