@@ -18,10 +18,12 @@ TWICE = $(PYTEST) -q -n $(JOBS) $(1) || { echo "Once more, alone, what failed:";
 
 .PHONY: run test check format lint types unit integration interop spark bench requirements docs clean
 
-# make run PORT=19092 DATA=/var/tmp/orders METRICS=19644 ARGS='--set num.partitions=3'
+# A node, and a pipeline on Spark beside it. PIPELINE=no starts the node alone.
+# make run PORT=19092 DATA=/var/tmp/orders METRICS=19644 LAKE=/var/tmp/lake ARGS='--set num.partitions=3'
 run: $(VENV)/installed
-	$(BIN)/headrace up --metrics $(METRICS) $(if $(PORT),--listen 127.0.0.1:$(PORT)) \
-	  $(if $(DATA),--data '$(DATA)') $(ARGS)
+	@$(BIN)/python tools/run.py --metrics $(METRICS) $(if $(PORT),--listen 127.0.0.1:$(PORT)) \
+	  $(if $(DATA),--data '$(DATA)') $(if $(LAKE),--lake '$(LAKE)') \
+	  $(if $(filter no,$(PIPELINE)),--no-pipeline) $(ARGS)
 
 test: check integration interop spark
 
@@ -77,8 +79,13 @@ $(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@$(BIN)/python -m compileall -q src/headrace
 	@touch $@
 
+$(VENV)/installed-spark: $(VENV)/bin/python pyproject.toml constraints.txt
+	@echo "Installing Spark into $(VENV), some 900 MB; the first time takes minutes ..."
+	@$(call INSTALL,.[spark])
+	@touch $@
+
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Headrace and its test tools into $(VENV) ..."
 	@$(call INSTALL,.[dev])
 	@$(BIN)/python -m compileall -q src/headrace
-	@touch $@ $(VENV)/installed
+	@touch $@ $(VENV)/installed $(VENV)/installed-spark
