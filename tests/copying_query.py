@@ -1,0 +1,40 @@
+"""A streaming query as a program of its own, for tests that kill it: copies one topic to another.
+
+    python -m tests.copying_query SERVERS INPUT OUTPUT CHECKPOINT
+
+Ends when everything that was in the input at its start is written.
+"""
+
+import sys
+
+from headrace.spark.session import open_session
+
+MASTER = "local[2,4]"
+"""Tasks are tried four times: what kills a worker must not end the query."""
+
+
+def main(servers: str, source: str, target: str, checkpoint: str) -> None:
+    spark = open_session("copying", MASTER)
+    rows = (
+        spark.readStream.format("headrace")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", "500")
+        .load()
+    )
+    query = (
+        rows.select("key", "value")
+        .writeStream.format("headrace")
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", target)
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
