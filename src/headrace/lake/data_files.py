@@ -12,6 +12,7 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -246,11 +247,10 @@ class _OpenFile:
     def discard(self) -> None:
         """Let go of a file that is not wanted; a full disk may refuse even its footer."""
         self._gathered.clear()
-        try:
-            self._writer.close()
-            self._sink.close()
-        except OSError:
-            return
+        for part in (self._writer, self._sink):
+            # A writer that failed once has no footer, about which Arrow complains in its own way.
+            with suppress(OSError, RuntimeError):
+                part.close()
 
     def _flush(self) -> None:
         if self._gathered:

@@ -71,12 +71,14 @@ class Head:
         """Refuse a table that asks its writers for what we do not know."""
         protocol = self._delta.protocol()
         asked = set(protocol.writer_features or ())
-        if protocol.min_writer_version > 2 and not asked <= _FEATURES:
-            raise UnsupportedTable(
-                f"the table at {self._place} was given the features"
-                f" {', '.join(sorted(asked - _FEATURES))}, which are not written here; write to a"
-                " table without them"
-            )
+        level = protocol.min_writer_version
+        if level <= 2 or (level == 7 and asked <= _FEATURES):
+            return
+        what = ", ".join(sorted(asked - _FEATURES)) or f"writer version {level}"
+        raise UnsupportedTable(
+            f"the table at {self._place} asks its writers for {what}, which is not known here;"
+            " use a table without it"
+        )
 
     def _open(self) -> None:
         self._delta = _opened(self._place)

@@ -1,0 +1,128 @@
+"""Rows by key: replaced, merged and deleted, each key once."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.lake.catalog import Lake
+from headrace.lake.commits import Token
+from headrace.lake.errors import LakeError
+from headrace.lake.tables import Table
+
+SCHEMA = pa.schema(
+    [("word", pa.string()), ("hour", pa.int32()), ("n", pa.int64()), ("most", pa.float64())]
+)
+MERGE = {"n": "sum", "most": "max"}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Lake(tmp_path).create("refined.words", SCHEMA)
+
+
+def rows(*values: tuple[Any, ...]) -> pa.Table:
+    return pa.Table.from_pylist(
+        [dict(zip(SCHEMA.names, value, strict=True)) for value in values], schema=SCHEMA
+    )
+
+
+def content(table: Table) -> set[tuple[Any, ...]]:
+    return {tuple(row.values()) for row in table.rows().to_pylist()}
+
+
+def test_a_row_takes_the_place_of_the_one_with_its_key(table: Table) -> None:
+    table.upsert(rows(("a", 1, 1, 0.5), ("b", 1, 2, None)), ["word", "hour"])
+    table.upsert(rows(("a", 1, 9, None), ("a", 2, 3, 1.0)), ["word", "hour"])
+    assert content(table) == {("a", 1, 9, None), ("b", 1, 2, None), ("a", 2, 3, 1.0)}
+
+
+def test_parts_of_an_aggregate_become_one(table: Table) -> None:
+    table.upsert(rows(("a", 1, 1, 0.5), ("b", 1, 2, None)), ["word", "hour"], merge=MERGE)
+    table.upsert(
+        rows(("a", 1, 9, 0.25), ("b", 1, None, 7.0), ("a", 1, 5, 2.0)),
+        ["word", "hour"],
+        merge=MERGE,
+    )
+    assert content(table) == {("a", 1, 15, 2.0), ("b", 1, 2, 7.0)}
+
+
+def test_null_is_a_key_like_any_other(table: Table) -> None:
+    for _ in range(2):
+        table.upsert(rows((None, 1, 1, 1.0), ("a", None, 1, 1.0)), ["word", "hour"], merge=MERGE)
+    assert content(table) == {(None, 1, 2, 1.0), ("a", None, 2, 1.0)}
+
+
+def test_rows_marked_for_it_are_deleted_and_not_inserted(table: Table) -> None:
+    table.upsert(rows(("a", 1, 1, 0.5), ("b", 1, 2, 0.5)), ["word", "hour"])
+    changes = rows(("a", 1, 0, None), ("c", 1, 0, None), ("b", 1, 3, 0.5))
+    marked = changes.append_column("_gone", pa.array([True, True, None]))
+    table.upsert(marked, ["word", "hour"], delete="_gone")
+    assert content(table) == {("b", 1, 3, 0.5)}
+
+
+def test_a_batch_is_merged_once(table: Table) -> None:
+    for _ in range(2):
+        table.upsert(rows(("a", 1, 1, 1.0)), ["word", "hour"], Token("w", 3), merge=MERGE)
+    assert content(table) == {("a", 1, 1, 1.0)}
+
+
+def test_a_batch_that_changes_nothing_leaves_its_token(table: Table) -> None:
+    gone = rows(("x", 1, 0, None)).append_column("_gone", pa.array([True]))
+    table.upsert(gone, ["word", "hour"], Token("w", 1), delete="_gone")
+    table.upsert(rows(), ["word", "hour"], Token("w", 2))
+    assert table.has(Token("w", 2))
+    assert content(table) == set()
+
+
+def test_two_rows_with_one_key_are_refused_by_the_key(table: Table) -> None:
+    with pytest.raises(LakeError, match=r"'word': 'a', 'hour': 1\} is there 2 times"):
+        table.upsert(rows(("a", 1, 1, 1.0), ("a", 1, 2, 2.0)), ["word", "hour"])
+
+
+def test_names_with_capitals_blanks_and_quotes_are_taken_as_they_are(tmp_path: Path) -> None:
+    schema = pa.schema([("The Key", pa.string()), ('n"1', pa.int64()), ("Cap", pa.int64())])
+    table = Lake(tmp_path).create("refined.odd", schema)
+    part = pa.table({"The Key": ["a"], 'n"1': [1], "Cap": [5]}, schema=schema)
+    for _ in range(2):
+        table.upsert(part, ["The Key"], merge={'n"1': "sum", "Cap": "min"})
+    assert table.rows().to_pylist() == [{"The Key": "a", 'n"1': 2, "Cap": 5}]
+
+
+def test_merging_in_a_partitioned_table_keeps_other_partitions(tmp_path: Path) -> None:
+    schema = pa.schema([("day", pa.date32()), ("k", pa.string()), ("n", pa.int64())])
+    table = Lake(tmp_path).create("refined.days", schema, partition_by=["day"])
+    days = pa.array([20_000, 20_001, None], pa.int32()).cast(pa.date32())
+    part = pa.table({"day": days, "k": ["a", "a", "a"], "n": [1, 2, 3]}, schema=schema)
+    table.upsert(part, ["day", "k"], merge={"n": "sum"})
+    table.upsert(part.slice(1), ["day", "k"], merge={"n": "sum"})
+    found = {(row["day"], row["n"]) for row in table.rows().to_pylist()}
+    assert found == set(zip(days.to_pylist(), [1, 4, 6], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("keys", "merge", "delete", "message"),
+    [
+        ([], None, None, "name its columns"),
+        (["wrod"], None, None, "no column wrod"),
+        (["word"], {"n": "avg", "most": "max", "hour": "max"}, None, "avg is no way to merge"),
+        (["word"], MERGE, None, "how to merge the column hour"),
+        (["word"], None, "n", "use another name"),
+    ],
+)
+def test_what_cannot_be_merged_is_refused(
+    table: Table, keys: list[str], merge: dict[str, str] | None, delete: str | None, message: str
+) -> None:
+    with pytest.raises(LakeError, match=message):
+        table.upsert(rows(("a", 1, 1, 1.0)), keys, merge=merge, delete=delete)
+
+
+def test_a_merge_that_met_another_commit_is_computed_again(table: Table) -> None:
+    table.upsert(rows(("a", 1, 1, 1.0)), ["word", "hour"], merge=MERGE)
+    others = [Table(table.name, table.place) for _ in range(2)]
+    stale = others[0]
+    assert stale.version == 1
+    others[1].upsert(rows(("a", 1, 10, 1.0)), ["word", "hour"], merge=MERGE)
+    stale.upsert(rows(("a", 1, 100, 1.0)), ["word", "hour"], merge=MERGE)
+    assert content(table) == {("a", 1, 111, 1.0)}
