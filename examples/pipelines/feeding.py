@@ -1,0 +1,79 @@
+"""Sends an example's records to its topics, and makes the topics that are not there yet.
+
+python -m examples.pipelines.flight_status.generate --bootstrap localhost:9092
+"""
+
+import argparse
+import itertools
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from headrace.client.admin import Admin
+from headrace.client.descriptions import NewTopic
+from headrace.client.producer import Producer
+
+PARTITIONS = 2
+
+
+class Record(NamedTuple):
+    """One record; those with one key keep their order."""
+
+    topic: str
+    key: str
+    value: str
+
+
+def event(topic: str, key: str, **fields: Any) -> Record:
+    """A record whose value is a JSON object."""
+    return Record(topic, key, json.dumps(fields, separators=(",", ":")))
+
+
+def feed(
+    bootstrap: str,
+    records: Iterable[Record],
+    topics: Iterable[str],
+    *,
+    per_second: float | None = None,
+    client: Mapping[str, Any] | None = None,
+) -> int:
+    """Send the records, all at once or so many per second; how many they were."""
+    make_topics(bootstrap, topics)
+    began, count = time.monotonic(), 0
+    with Producer({"bootstrap.servers": bootstrap, **(client or {})}) as producer:
+        for count, record in enumerate(records, start=1):
+            producer.send(record.topic, record.value, record.key)
+            if per_second is not None and count >= (time.monotonic() - began) * per_second:
+                producer.poll()
+                time.sleep(1 / per_second)
+    return count
+
+
+def make_topics(bootstrap: str, topics: Iterable[str]) -> None:
+    with Admin(bootstrap) as admin:
+        made = admin.topics.create(NewTopic(name=t, partitions=PARTITIONS) for t in topics)
+    for topic in made:
+        if topic.error not in (None, "TOPIC_ALREADY_EXISTS"):
+            raise SystemExit(f"the topic could not be made: {topic}")
+
+
+def main(
+    topics: Iterable[str],
+    records: Callable[[], Iterable[Record]],
+    endless: Callable[[], Iterable[Record]] | None = None,
+) -> None:
+    """The command of a `generate` module; with `endless` it can also go on for ever."""
+    parser = argparse.ArgumentParser(description="Send the example's records to its topics.")
+    parser.add_argument("--bootstrap", default="127.0.0.1:9092", metavar="HOST:PORT")
+    if endless is not None:
+        parser.add_argument("--per-second", type=float, metavar="N", help="go on for ever")
+        parser.add_argument("--count", type=int, metavar="N", help="but end after so many")
+    given = parser.parse_args()
+    chosen, per_second = records(), None
+    if endless is not None and (given.per_second or given.count):
+        chosen, per_second = itertools.islice(endless(), given.count), given.per_second
+    with suppress(KeyboardInterrupt):
+        count = feed(given.bootstrap, chosen, topics, per_second=per_second)
+        print(f"{count} records sent to {', '.join(topics)}")
