@@ -5,8 +5,8 @@ table, above or below `@table`. A rule is an SQL condition, or what the makers h
 """
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Protocol, TypeVar
 
 from headrace.pipelines.intervals import seconds_of
 from headrace.pipelines.model import (
@@ -23,7 +23,12 @@ from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.registry import DeclaredRule, QueryFunction, current
 
 _Function = TypeVar("_Function", bound=QueryFunction)
-Decorator = Callable[[_Function], _Function]
+
+
+class Decorator(Protocol):
+    """Gives back the function that it was given."""
+
+    def __call__(self, function: _Function, /) -> _Function: ...
 
 
 def not_null(*columns: str) -> RowRule:
@@ -91,36 +96,34 @@ def expectation(name: str, rule: str | Rule, on_violation: str | Violation) -> E
     return Expectation(name, made, violation)
 
 
-def expect(name: str, rule: str | Rule) -> Decorator[_Function]:
+def expect(name: str, rule: str | Rule) -> Decorator:
     """Rows that break the rule are kept and counted."""
     return _expecting(name, rule, Violation.WARN)
 
 
-def expect_or_drop(name: str, rule: str | Rule) -> Decorator[_Function]:
+def expect_or_drop(name: str, rule: str | Rule) -> Decorator:
     """Rows that break the rule are counted and left out."""
     return _expecting(name, rule, Violation.DROP)
 
 
-def expect_or_quarantine(name: str, rule: str | Rule) -> Decorator[_Function]:
+def expect_or_quarantine(name: str, rule: str | Rule) -> Decorator:
     """Rows that break the rule go to the quarantine table, with the rule's name."""
     return _expecting(name, rule, Violation.QUARANTINE)
 
 
-def expect_or_fail(name: str, rule: str | Rule) -> Decorator[_Function]:
+def expect_or_fail(name: str, rule: str | Rule) -> Decorator:
     """A row that breaks the rule stops the flow; nothing of its batch is written."""
     return _expecting(name, rule, Violation.FAIL)
 
 
-def expect_unique(
-    *columns: str, on_violation: str = "drop", name: str | None = None
-) -> Decorator[_Function]:
+def expect_unique(*columns: str, on_violation: str = "drop", name: str | None = None) -> Decorator:
     """Of several rows with one key only the first is kept; `on_violation` may say otherwise."""
     return _expecting(name or f"unique {', '.join(columns)}", unique(*columns), on_violation)
 
 
 def expect_fresh(
     column: str, within: str, *, on_violation: str = "warn", name: str | None = None
-) -> Decorator[_Function]:
+) -> Decorator:
     """The newest row may be so old when a batch is written: `expect_fresh("ts", "5 minutes")`."""
     return _expecting(name or f"fresh {column}", fresh(column, within), on_violation)
 
@@ -131,27 +134,27 @@ def expect_rows(
     *,
     on_violation: str = "warn",
     name: str | None = None,
-) -> Decorator[_Function]:
+) -> Decorator:
     """A batch may have so many rows."""
     return _expecting(name or "number of rows", rows(least, most), on_violation)
 
 
-def expect_all(rules: Mapping[str, str | Rule]) -> Decorator[_Function]:
+def expect_all(rules: Mapping[str, str | Rule]) -> Decorator:
     """Several rules by name; rows that break one are kept and counted."""
     return _expecting_all(rules, Violation.WARN)
 
 
-def expect_all_or_drop(rules: Mapping[str, str | Rule]) -> Decorator[_Function]:
+def expect_all_or_drop(rules: Mapping[str, str | Rule]) -> Decorator:
     """Several rules by name; rows that break one are left out."""
     return _expecting_all(rules, Violation.DROP)
 
 
-def expect_all_or_quarantine(rules: Mapping[str, str | Rule]) -> Decorator[_Function]:
+def expect_all_or_quarantine(rules: Mapping[str, str | Rule]) -> Decorator:
     """Several rules by name; rows that break one go to the quarantine table."""
     return _expecting_all(rules, Violation.QUARANTINE)
 
 
-def expect_all_or_fail(rules: Mapping[str, str | Rule]) -> Decorator[_Function]:
+def expect_all_or_fail(rules: Mapping[str, str | Rule]) -> Decorator:
     """Several rules by name; a row that breaks one stops the flow."""
     return _expecting_all(rules, Violation.FAIL)
 
@@ -186,7 +189,7 @@ def literal(value: object) -> str:
             )
 
 
-def _expecting(name: str, rule: str | Rule, on_violation: str | Violation) -> Decorator[_Function]:
+def _expecting(name: str, rule: str | Rule, on_violation: str | Violation) -> Decorator:
     wanted = expectation(name, rule, on_violation)
 
     def decorate(function: _Function) -> _Function:
@@ -204,8 +207,8 @@ def _expecting(name: str, rule: str | Rule, on_violation: str | Violation) -> De
     return decorate
 
 
-def _expecting_all(rules: Mapping[str, str | Rule], violation: Violation) -> Decorator[_Function]:
-    decorators: list[Decorator[_Function]] = [
+def _expecting_all(rules: Mapping[str, str | Rule], violation: Violation) -> Decorator:
+    decorators: list[Decorator] = [
         _expecting(name, rule, violation) for name, rule in rules.items()
     ]
 
