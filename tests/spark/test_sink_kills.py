@@ -88,7 +88,7 @@ VICTIMS = (kill_all, kill_broker, kill_workers, kill_jvm)
 def test_every_row_is_written_once_whatever_is_killed(
     own_broker: BrokerProcess, tmp_path: Path
 ) -> None:
-    """USE-13: at-the-edge crashes of driver, JVM, workers and broker lose and double nothing."""
+    """Exactly once from topic to topic, through crashes of driver, JVM, workers and broker."""
     if which("java") is None:
         pytest.skip("Spark needs a Java runtime")
     fill(own_broker, RECORDS)
