@@ -44,8 +44,12 @@ class Service:
             yield
         finally:
             self.is_ready = False
-            self.query_lane.close()
-            self.lookup_lane.close()
-            self.refresher.close()
             await tasks.stop()
-            self.database.close()
+            self.close()
+
+    def close(self) -> None:
+        """Stop what runs; queries that cannot be interrupted lose their database."""
+        self.query_lane.close()
+        self.lookup_lane.close()
+        self.refresher.close()
+        self.database.close()
