@@ -83,12 +83,14 @@ class Brokers:
         self._fetchers.clear()
         self._cluster.close()
 
-    def topics(self, names: tuple[str, ...] | None, age_s_max: float | None = None) -> list[Topic]:
-        """The named topics, or all; from memory while that is not too old."""
-        age_s = self.settings.metadata_age_s_max if age_s_max is None else age_s_max
-        is_fresh = time.monotonic() - self._asked_at <= age_s
+    def topics(self, names: tuple[str, ...] | None, *, may_miss: bool = False) -> list[Topic]:
+        """The named topics, or all; from memory while that is not too old.
+
+        A name that there is not is an error, unless some may be missing.
+        """
+        is_fresh = time.monotonic() - self._asked_at <= self.settings.metadata_age_s_max
         if not is_fresh or names != self._asked_for:
-            self._topics = self.retry(lambda: self._ask_metadata(names))
+            self._topics = self.retry(lambda: self._ask_metadata(names, may_miss=may_miss))
             self._asked_for, self._asked_at = names, time.monotonic()
             self._is_stale = False
         return list(self._topics.values())
@@ -189,7 +191,9 @@ class Brokers:
             return self._patience_s
         return self.settings.patience_s if self._has_answered else FIRST_PATIENCE_S
 
-    def _ask_metadata(self, names: tuple[str, ...] | None) -> dict[str, Topic]:
+    def _ask_metadata(
+        self, names: tuple[str, ...] | None, *, may_miss: bool = False
+    ) -> dict[str, Topic]:
         answer = self._cluster.metadata(names)
         self._addresses = {
             broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers
@@ -198,6 +202,8 @@ class Brokers:
         for told in answer.topics:
             name = told.name or ""
             if told.error_code == UnknownTopicOrPartition.code:
+                if may_miss:
+                    continue
                 raise NoSuchTopic(name, self._cluster.topic_names())
             if told.error_code == TopicAuthorizationFailed.code and names is None:
                 continue  # A pattern chooses among what we may see.

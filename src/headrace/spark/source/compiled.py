@@ -51,6 +51,7 @@ RECORD_BYTES_MIN = 7
 NULL = -1
 _DAMAGED = -1
 _NO_TIME = np.iinfo(np.int64).min
+_TIME_MAX = np.iinfo(np.int64).max
 
 
 def _typed_copy(
@@ -112,6 +113,17 @@ def _read_varlong(data: Any, position: int, end: int) -> tuple[int, int]:
         if byte < 128:
             return _signed(number), position
     return 0, _DAMAGED
+
+
+@_machine_code(types.int64(types.int64, types.int64))
+def _later(time: int, delta: int) -> int:
+    """The sum, but no further than 64 bits go."""
+    total = time + delta
+    if delta > 0 and total < time:
+        return _TIME_MAX
+    if delta < 0 and total > time:
+        return -_TIME_MAX
+    return total
 
 
 @_machine_code(types.int64(_BYTES, types.int64, types.int64))
@@ -200,9 +212,8 @@ def _walk(
             offset = base_offset + offset_delta
             if first_offset <= offset < end_offset:
                 offsets[row] = offset
-                time = append_time if append_time != _NO_TIME else base_time + time_delta
-                time = min(max(time, -TIMESTAMP_MS_MAX), TIMESTAMP_MS_MAX)
-                timestamps[row] = time * 1000
+                time = append_time if append_time != _NO_TIME else _later(base_time, time_delta)
+                timestamps[row] = 1000 * min(max(time, -TIMESTAMP_MS_MAX), TIMESTAMP_MS_MAX)
                 if wants_keys:
                     if key_size >= 0:
                         _copy(key_bytes, key_at, data, key_start, key_size)

@@ -110,6 +110,11 @@ class SourceOptions:
 def parse(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
     """What was given, checked."""
     given = {name.lower(): value for name, value in options.items()}
+    if "segments" in given:
+        raise InvalidOption(
+            "segments is not offered: brokers send files as they are, so that reading them"
+            " directly gains next to nothing, and passes by their access rules"
+        )
     reader = _Reader(given)
     return SourceOptions(
         properties=client_properties(given),

@@ -48,10 +48,10 @@ def decode(chunk: Chunk, first_offset: int, end_offset: int, wanted: Wanted) -> 
             raise DamagedRecords(f"{chunk.damage(index)} ({error})") from error
     return RecordColumns(
         rows=len(offsets),
-        offsets=pa.array(offsets, pa.int64()),
-        timestamps=pa.array(timestamps, pa.timestamp("us", tz="UTC")),
-        keys=pa.array(keys, pa.binary()) if wanted.keys else None,
-        values=pa.array(values, pa.binary()) if wanted.values else None,
+        offsets=_numbers(pa.int64(), offsets),
+        timestamps=_numbers(pa.timestamp("us", tz="UTC"), timestamps),
+        keys=_byte_strings(keys) if wanted.keys else None,
+        values=_byte_strings(values) if wanted.values else None,
         headers=_header_lists(headers) if wanted.headers else None,
     )
 
@@ -59,6 +59,23 @@ def decode(chunk: Chunk, first_offset: int, end_offset: int, wanted: Wanted) -> 
 def _header_lists(headers: list[tuple[tuple[str, bytes | None], ...]]) -> Any:
     ends = np.zeros(len(headers) + 1, np.int32)
     np.cumsum([len(found) for found in headers], out=ends[1:], dtype=np.int32)
-    names = pa.array([name.encode() for found in headers for name, _ in found], pa.binary())
-    contents = pa.array([content for found in headers for _, content in found], pa.binary())
+    names = _byte_strings([name.encode() for found in headers for name, _ in found])
+    contents = _byte_strings([content for found in headers for _, content in found])
     return header_column(ends, names, contents)
+
+
+def _numbers(kind: Any, numbers: list[int]) -> Any:
+    """An array by its buffers: `pa.array` would import pandas, which takes half a second."""
+    buffers = [None, pa.py_buffer(np.array(numbers, np.int64))]
+    return pa.Array.from_buffers(kind, len(numbers), buffers, null_count=0)
+
+
+def _byte_strings(strings: list[bytes | None]) -> Any:
+    ends = np.zeros(len(strings) + 1, np.int32)
+    np.cumsum([len(string or b"") for string in strings], out=ends[1:], dtype=np.int32)
+    is_there = np.array([string is not None for string in strings], np.bool_)
+    nulls = len(strings) - int(is_there.sum())
+    bits = pa.py_buffer(np.packbits(is_there, bitorder="little")) if nulls else None
+    content = pa.py_buffer(b"".join(string or b"" for string in strings))
+    buffers = [bits, pa.py_buffer(ends), content]
+    return pa.Array.from_buffers(pa.binary(), len(strings), buffers, null_count=nulls)

@@ -45,7 +45,7 @@ EMPTY_ANSWERS_MAX = 3
 """So often a broker may have nothing where there should be records; then there are none."""
 
 _RECORD_BYTES_GUESS = 1024.0
-_BYTES_MIN = 64 << 10
+_BYTES_MIN = 1 << 20
 
 
 class Piece(NamedTuple):
@@ -204,8 +204,8 @@ class RangeReader:
         for cursor in cursors:
             part = told.get(cursor.range.place)
             if part is None:
-                continue
-            if part.error_code:
+                refusal = OffsetNotAvailable(f"{cursor.range.place}: the broker left it out")
+            elif part.error_code:
                 refusal = self._refused(cursor, part) or refusal
             elif part.records:
                 taken.append(self._advance(cursor, part))

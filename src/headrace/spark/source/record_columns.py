@@ -17,8 +17,9 @@ NO_TIME = -(1 << 63)
 TIMESTAMP_MS_MAX = (1 << 63) // 1000 - 1
 """Beyond it a time has no microseconds in 64 bits: it is taken for the last that has."""
 
-PLAIN_BYTES_MAX = 256 << 10
-"""A worker that has decoded less than this does not load the compiled twin."""
+PLAIN_CHUNK_BYTES_MAX = 1 << 20
+PLAIN_BYTES_MAX = 4 << 20
+"""A worker that has decoded less than this, in small chunks, does not load the compiled twin."""
 
 Block: TypeAlias = tuple[int, int, int, int, int, int]
 
@@ -77,13 +78,13 @@ _plain_bytes = 0
 def decoding_of(size_bytes: int) -> Decode:
     """The twin that is the quicker one for so many bytes more in this process.
 
-    Loading the compiled twin takes as long as the plain one needs for a hundred thousand records,
-    and a small micro-batch in a new worker should not wait for it.
+    Loading the compiled twin takes as long as the plain one needs for some megabytes, and a small
+    micro-batch in a new worker should not wait for it.
     """
     global _plain_bytes
     if "headrace.spark.source.compiled" not in sys.modules:
         _plain_bytes += size_bytes
-        if _plain_bytes <= PLAIN_BYTES_MAX:
+        if size_bytes <= PLAIN_CHUNK_BYTES_MAX and _plain_bytes <= PLAIN_BYTES_MAX:
             from headrace.spark.source import plain
 
             return plain.decode

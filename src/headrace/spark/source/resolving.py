@@ -14,9 +14,11 @@ from headrace.spark.source.offsets import (
 from headrace.spark.source.options import Bound, Subscription, Unmatched
 
 
-def subscribed(brokers: Brokers, subscription: Subscription) -> list[Topic]:
+def subscribed(
+    brokers: Brokers, subscription: Subscription, *, may_miss: bool = False
+) -> list[Topic]:
     """The topics that are read, as they are now or were a moment ago."""
-    topics = brokers.topics(subscription.names())
+    topics = brokers.topics(subscription.names(), may_miss=may_miss)
     return [
         topic
         for topic in topics
@@ -24,11 +26,13 @@ def subscribed(brokers: Brokers, subscription: Subscription) -> list[Topic]:
     ]
 
 
-def places_of(topics: Iterable[Topic], subscription: Subscription) -> list[TopicPartition]:
-    """The partitions that are read; one that is assigned and is not there is an error."""
+def places_of(
+    topics: Iterable[Topic], subscription: Subscription, *, may_miss: bool = False
+) -> list[TopicPartition]:
+    """The partitions that are read; one that is assigned must be there, unless it may be gone."""
     there = partitions_of(topics)
     missing = set(subscription.partitions) - set(there)
-    if missing:
+    if missing and not may_miss:
         raise InvalidOption(
             f"assign names {', '.join(map(str, sorted(missing)))}: no such partition"
         )

@@ -8,9 +8,11 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 
+from headrace.client.cluster import NoSuchTopic
 from headrace.protocol.uuids import Uuid
 from headrace.spark.source import starts
 from headrace.spark.source.brokers import Brokers, Topic
+from headrace.spark.source.errors import DataLost
 from headrace.spark.source.limits import admitted, backlog
 from headrace.spark.source.offsets import EARLIEST, LATEST, Positions, TopicPartition
 from headrace.spark.source.options import SourceOptions
@@ -35,7 +37,11 @@ class StreamPlan:
         self._path = None if location is None else starts.starts_path(location)
         self._kept = None if self._path is None else starts.load(self._path)
         self._topic_ids: dict[str, Uuid] = {} if self._kept is None else dict(self._kept.topic_ids)
+        self._begun_anew: set[str] = set()
         self._restarted: Positions = {}
+        """Partitions of such topics, with the old positions from which they are at 0."""
+        self._gone: set[TopicPartition] = set()
+        self._has_begun = False
         self._target: Positions | None = None
         self._newest: Positions = {}
         self._batch_at = clock()
@@ -43,10 +49,12 @@ class StreamPlan:
     def initial(self) -> Positions:
         """Where the stream begins: resolved once, and the same whenever it is asked for."""
         if self._kept is None:
-            places = places_of(self._topics(), self._options.subscription)
+            subscription = self._options.subscription
+            places = places_of(self._topics(), subscription)
             positions = resolved(self._brokers, places, self._options.start)
             self._kept = starts.Starts(positions, dict(self._topic_ids))
             self._keep()
+        self._has_begun = True
         return self._kept.positions
 
     def prepare_available_now(self) -> None:
@@ -55,6 +63,7 @@ class StreamPlan:
 
     def next_end(self, start: Positions, *, is_limited: bool) -> Positions:
         """Where the micro-batch after `start` ends; `start` itself if there is none."""
+        self._has_begun = True
         ends = self._ends()
         self._newest = dict(ends)
         if self._target is not None:
@@ -76,6 +85,7 @@ class StreamPlan:
 
     def shares(self, start: Positions, end: Positions) -> list[Share]:
         """The tasks of a micro-batch; the same for the same positions."""
+        self._has_begun = True
         self._topics()
         begin = {
             place: 0 if self._restarted.get(place) == at else at for place, at in start.items()
@@ -89,7 +99,8 @@ class StreamPlan:
         return self._newest
 
     def _ends(self) -> Positions:
-        places = places_of(self._topics(), self._options.subscription)
+        subscription = self._options.subscription
+        places = places_of(self._topics(), subscription, may_miss=self._may_miss)
         return self._brokers.offsets(dict.fromkeys(places, LATEST)) if places else {}
 
     def _is_held_back(self, rows: int, *, is_limited: bool) -> bool:
@@ -104,29 +115,48 @@ class StreamPlan:
         is_fatal = self._options.fails_on_data_loss
         begin: Positions = {}
         for place, at in start.items():
+            if place.topic in self._begun_anew:
+                self._restarted[place] = at
             if place not in ends:
-                if self._target is None:
-                    self._report_gone(place, at)
-                else:
-                    begin[place] = at
+                self._report_gone(place, at)
             elif self._restarted.get(place) == at:
                 begin[place] = 0
-            elif ends[place] < at and self._target is None:
+            elif ends[place] < at:
                 earliest = self._brokers.offsets({place: EARLIEST})[place]
                 report_loss(place, ends[place], at, earliest, ends[place], is_fatal=is_fatal)
                 begin[place] = ends[place]
             else:
                 self._restarted.pop(place, None)
                 begin[place] = at
+        self._begun_anew.clear()
         return begin
 
     def _report_gone(self, place: TopicPartition, at: int) -> None:
         if self._options.fails_on_data_loss:
-            report_loss(place, at, at, 0, 0, is_fatal=True)
-        logger.warning("%s is gone after offset %d; going on without it", place, at)
+            raise DataLost(
+                f"{place}, which was read up to offset {at}, is there no more: its topic was"
+                " deleted. To go on without it set failOnDataLoss=false"
+            )
+        if place not in self._gone:
+            logger.warning("%s is gone after offset %d; going on without it", place, at)
+            self._gone.add(place)
+
+    @property
+    def _may_miss(self) -> bool:
+        """Whether topics may be missing: not at the beginning, and then by option."""
+        return self._has_begun and not self._options.fails_on_data_loss
 
     def _topics(self) -> list[Topic]:
-        topics = subscribed(self._brokers, self._options.subscription)
+        subscription = self._options.subscription
+        try:
+            topics = subscribed(self._brokers, subscription, may_miss=self._may_miss)
+        except NoSuchTopic as error:
+            if not self._has_begun:
+                raise
+            raise DataLost(
+                f"{error}, and this query has read it before: it was deleted. To go on without it"
+                " set failOnDataLoss=false"
+            ) from error
         self._remember(topics)
         return topics
 
@@ -143,6 +173,7 @@ class StreamPlan:
                 logger.warning(
                     "topic %s was deleted and made again: it is read from its beginning", topic.name
                 )
+                self._begun_anew.add(topic.name)
             self._topic_ids[topic.name] = topic.topic_id
             is_news = True
         if is_news and self._kept is not None:

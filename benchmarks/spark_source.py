@@ -1,0 +1,395 @@
+"""`format("headrace")` beside Spark's own Kafka connector, on the same data in one run, by turns.
+
+The connector has the settings that made it quickest (docs/performance.md says which). Data are
+JSON records of 100 B in six partitions of a Headrace broker. All figures are lower-is-better; the
+processor time is that of everything that Spark started: its JVM, and Python's workers.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Producer
+
+from benchmarks.processes import cpu_seconds
+from benchmarks.report import collect, table
+from benchmarks.workloads import FAST_PRODUCER, QUIET, Figure
+from headrace.client.admin import Admin
+from headrace.client.descriptions import NewTopic
+from headrace.spark.session import open_session
+from headrace.testing.process import BrokerProcess
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PARTITIONS = 6
+TOPIC, LIVE_TOPIC = "stored", "live"
+RECORD_BYTES = 100
+LIVE_RECORDS_PER_SECOND = 1_000
+SCHEMA = "id LONG, user STRING, amount DOUBLE, at LONG, note STRING"
+
+CONNECTOR = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.13.1",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A way to read topics."""
+
+    name: str
+    format: str
+    batch: Mapping[str, str] = field(default_factory=dict)
+    stream: Mapping[str, str] = field(default_factory=dict)
+
+
+HEADRACE = Contestant("Headrace", "headrace")
+STOCK = Contestant(
+    "connector",
+    "kafka",
+    batch={
+        "kafka.max.partition.fetch.bytes": str(8 << 20),
+        "kafka.fetch.max.bytes": str(64 << 20),
+        "kafka.max.poll.records": "20000",
+        "kafka.check.crcs": "false",
+        "kafka.receive.buffer.bytes": str(4 << 20),
+    },
+    stream={"kafka.fetch.max.wait.ms": "20"},
+)
+Results = dict[str, dict[tuple[str, str], list[float]]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--millions", type=float, nargs="+", default=[1, 3, 10])
+    parser.add_argument("--seconds", type=float, default=15, help="how long latency is measured")
+    parser.add_argument("--alone", action="store_true", help="without the connector")
+    parser.add_argument("--only", nargs="+", choices=list(LOADS), default=list(LOADS))
+    given = parser.parse_args()
+    rows = [int(million * 1e6) for million in given.millions]
+    print(
+        table(run(rows, given.rounds, given.seconds, is_alone=given.alone, loads=given.only)),
+        flush=True,
+    )
+    return 0
+
+
+def run(
+    rows: Sequence[int] = (1_000_000, 3_000_000, 10_000_000),
+    rounds: int = 3,
+    seconds: float = 15,
+    *,
+    is_alone: bool = False,
+    loads: Sequence[str] | None = None,
+) -> Results:
+    """Every load by turns with both, the first round not counted."""
+    contestants = [HEADRACE] if is_alone else [HEADRACE, STOCK]
+    results: Results = {contestant.name: {} for contestant in contestants}
+    with bench(rows[-1], contestants) as scene:
+        for load in loads or LOADS:
+            for number in range(rounds + 1):
+                for contestant in contestants:
+                    figures = LOADS[load](scene, contestant, rows if number else rows[:1], seconds)
+                    print(f"round {number} {contestant.name}: {figures}", file=sys.stderr)
+                    if number:
+                        collect(figures, results[contestant.name])
+    return results
+
+
+@dataclass(slots=True)
+class Scene:
+    """A session, a broker with stored records, and a place for checkpoints."""
+
+    spark: "SparkSession"
+    broker: BrokerProcess
+    directory: Path
+    stored: int
+    checkpoints: int = 0
+
+    def new_checkpoint(self) -> str:
+        self.checkpoints += 1
+        return str(self.directory / f"checkpoint-{self.checkpoints}")
+
+
+@contextmanager
+def bench(rows: int, contestants: Sequence[Contestant]) -> Iterator[Scene]:
+    """Everything that is needed, made once."""
+    memory = Path("/dev/shm")
+    parent = memory if os.access(memory, os.W_OK) else None
+    directory = Path(tempfile.mkdtemp(prefix="headrace-bench-spark-", dir=parent))
+    jars = stock_jars() if STOCK in contestants else []
+    settings = {
+        "spark.driver.memory": "2g",
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.sql.streaming.numRecentProgressUpdates": "5000",
+        "spark.local.dir": str(directory / "local"),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+    }
+    try:
+        with BrokerProcess(directory / "broker") as broker:
+            store(broker, rows)
+            spark = open_session("bench", "local[2]", settings)
+            try:
+                yield Scene(spark, broker, directory, rows)
+            finally:
+                spark.stop()
+    finally:
+        shutil.rmtree(directory)
+
+
+def stock_jars() -> list[Path]:
+    """The connector's jars, fetched through Maven once."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    directory = Path(root) / "headrace" / "spark-connector-4.2.0"
+    for artifact in CONNECTOR:
+        _group, name, version = artifact.split(":")
+        if not (directory / f"{name}-{version}.jar").exists():
+            goal = ["dependency:copy", f"-Dartifact={artifact}:jar"]
+            command = ["mvn", "-B", "-q", *goal, f"-DoutputDirectory={directory}"]
+            subprocess.run(command, check=True)
+    return sorted(directory.glob("*.jar"))
+
+
+def store(broker: BrokerProcess, rows: int) -> None:
+    """Records of about 100 B, in turns of 500 to the partitions."""
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.topics.create(
+            [NewTopic(name=name, partitions=PARTITIONS) for name in (TOPIC, LIVE_TOPIC)]
+        )
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **FAST_PRODUCER})
+    messages = [{"value": record(number)} for number in range(50_000)]
+    for turn in range(rows // 500):
+        begin = 500 * turn % len(messages)
+        while len(producer) > 500_000:
+            producer.poll(0.005)
+        producer.produce_batch(TOPIC, messages[begin : begin + 500], partition=turn % PARTITIONS)
+    assert producer.flush(120) == 0
+
+
+def record(number: int) -> bytes:
+    body = {
+        "id": number,
+        "user": f"user-{number % 997}",
+        "amount": round(number * 0.37 % 1000, 2),
+        "at": 1_790_000_000_000 + number,
+    }
+    text = json.dumps({**body, "note": ""}, separators=(",", ":"))
+    body["note"] = "n" * max(0, RECORD_BYTES - len(text))
+    return json.dumps(body, separators=(",", ":")).encode()
+
+
+def frame(scene: Scene, contestant: Contestant, rows: int, **options: str) -> "DataFrame":
+    """The first so many stored records."""
+    ends = {str(partition): -1 for partition in range(PARTITIONS)}
+    if rows < scene.stored:
+        ends = dict.fromkeys(ends, rows // PARTITIONS)
+    return (
+        scene.spark.read.format(contestant.format)
+        .options(**{"kafka.bootstrap.servers": scene.broker.bootstrap_servers})
+        .options(**contestant.batch, **options)
+        .options(subscribe=TOPIC, endingOffsets=json.dumps({TOPIC: ends}))
+        .load()
+    )
+
+
+def read_to_noop(
+    scene: Scene, contestant: Contestant, rows: Sequence[int], seconds: float
+) -> list[Figure]:
+    """All seven columns to a sink that does nothing."""
+    figures = []
+    for count in rows:
+        taken = measured(frame(scene, contestant, count))
+        name = f"read {count / 1e6:g} M records to noop"
+        figures += [
+            Figure(name, "s per million", taken.seconds / count * 1e6),
+            Figure(name, "CPU s per million", taken.cpu_seconds / count * 1e6),
+        ]
+    if contestant is HEADRACE:
+        figures.append(Figure("largest Python worker so far", "MB", worker_megabytes()))
+    return figures
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a job took."""
+
+    seconds: float
+    cpu_seconds: float
+
+
+def measured(rows: "DataFrame") -> Taken:
+    """Run a frame to the noop sink."""
+    before, started = spark_cpu_seconds(), time.perf_counter()
+    rows.write.format("noop").mode("overwrite").save()
+    return Taken(time.perf_counter() - started, spark_cpu_seconds() - before)
+
+
+def latency(
+    scene: Scene, contestant: Contestant, rows: Sequence[int], seconds: float
+) -> list[Figure]:
+    """From a record's creation to the end of the micro-batch that it was in, trigger 0."""
+    live = LiveRecords(scene.broker.bootstrap_servers)
+    query = (
+        scene.spark.readStream.format(contestant.format)
+        .options(**{"kafka.bootstrap.servers": scene.broker.bootstrap_servers})
+        .options(**contestant.stream, subscribe=LIVE_TOPIC, startingOffsets="latest")
+        .load()
+        .writeStream.format("noop")
+        .option("checkpointLocation", scene.new_checkpoint())
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+    try:
+        wait_until_running(query)
+        before = spark_cpu_seconds()
+        live.run(seconds)
+        time.sleep(1)
+        used = spark_cpu_seconds() - before
+        delays = live.delays_ms(query.recentProgress)
+    finally:
+        query.stop()
+    assert len(delays) > live.count * 0.9, f"{len(delays)} of {live.count} records were seen"
+    delays.sort()
+    name = f"micro-batch latency, {LIVE_RECORDS_PER_SECOND} records a second"
+    return [
+        Figure(name, "ms p50", delays[len(delays) // 2]),
+        Figure(name, "ms p99", delays[len(delays) * 99 // 100]),
+        Figure(name, "CPU s per s", used / (seconds + 1)),
+    ]
+
+
+LOADS = {"noop": read_to_noop, "latency": latency}
+
+
+class LiveRecords:
+    """A steady stream of records whose moments of creation are known."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, **QUIET})
+        with Admin(bootstrap) as admin:
+            ends = admin.partitions.offsets(LIVE_TOPIC, -1)
+        self._first = {one.partition: one.offset for one in ends}
+        self._created_ms: dict[int, list[float]] = {one.partition: [] for one in ends}
+        self.count = 0
+
+    def run(self, seconds: float) -> None:
+        value = record(1)
+        started = time.time()
+        while time.time() < started + seconds:
+            due = int((time.time() - started) * LIVE_RECORDS_PER_SECOND)
+            for number in range(self.count, due):
+                partition = number % PARTITIONS
+                self._created_ms[partition].append(time.time() * 1000)
+                self._producer.produce(LIVE_TOPIC, value, partition=partition)
+            self.count = max(self.count, due)
+            self._producer.poll(0)
+            time.sleep(0.002)
+        assert self._producer.flush(30) == 0
+
+    def delays_ms(self, progress: Sequence[Any]) -> list[float]:
+        delays: list[float] = []
+        for one in progress:
+            told = json.loads(one.json) if hasattr(one, "json") else one
+            source = told["sources"][0]
+            if not told["numInputRows"] or not source["startOffset"]:
+                continue
+            start, end = parsed(source["startOffset"]), parsed(source["endOffset"])
+            done_ms = finished_ms(told)
+            for partition, offset in end.items():
+                first = self._first[partition]
+                created = self._created_ms[partition]
+                known = range(max(0, start[partition] - first), offset - first)
+                delays += [done_ms - created[index] for index in known]
+        return delays
+
+
+def parsed(offset: Any) -> dict[int, int]:
+    positions = json.loads(offset) if isinstance(offset, str) else offset
+    return {int(partition): at for partition, at in positions[LIVE_TOPIC].items()}
+
+
+def finished_ms(progress: Mapping[str, Any]) -> float:
+    """When a micro-batch had done its work; writing down that it has comes after."""
+    began = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00"))
+    took = progress["durationMs"]
+    return began.timestamp() * 1000 + float(took["triggerExecution"] - took.get("commitOffsets", 0))
+
+
+def wait_until_running(query: "StreamingQuery") -> None:
+    deadline = time.monotonic() + 60
+    while not query.status["isTriggerActive"] and time.monotonic() < deadline:
+        if query.exception() is not None:
+            raise AssertionError(str(query.exception()))
+        threading.Event().wait(0.1)
+    threading.Event().wait(3)  # The first triggers load classes and workers.
+
+
+def spark_processes() -> list[int]:
+    """The JVM and all that it started; this process itself only orders."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
+            try:
+                fields = (path / "stat").read_text().rpartition(")")[2].split()
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+            parents[int(path.name)] = int(fields[1])
+    found = {os.getpid()}
+    while True:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        if not more:
+            break
+        found |= more
+    return sorted(found - {os.getpid()})
+
+
+def spark_cpu_seconds() -> float:
+    """Processor time so far of all that Spark runs in; the broker is not among it."""
+    total = 0.0
+    for pid in spark_processes():
+        try:
+            if "headrace.cli.main" not in command_of(pid):
+                total += cpu_seconds(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return total
+
+
+def worker_megabytes() -> float:
+    """The largest that a living Python worker has ever been."""
+    largest = 0.0
+    for pid in spark_processes():
+        try:
+            if "pyspark.daemon" not in command_of(pid):
+                continue
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    largest = max(largest, int(line.split()[1]) / 1024)
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return largest
+
+
+def command_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

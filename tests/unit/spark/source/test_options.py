@@ -1,0 +1,110 @@
+"""Options: the stock connector's spellings, and refusals that name what is wrong."""
+
+import pytest
+
+from headrace.spark.source.errors import InvalidOption
+from headrace.spark.source.offsets import EARLIEST, LATEST, TopicPartition
+from headrace.spark.source.options import Unmatched, parse, parse_rows
+
+ORDERS = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
+
+
+def test_a_stream_begins_at_the_end_and_a_batch_at_the_beginning() -> None:
+    assert parse(ORDERS, is_streaming=True).start.everywhere == LATEST
+    assert parse(ORDERS, is_streaming=False).start.everywhere == EARLIEST
+    assert parse(ORDERS, is_streaming=False).end.everywhere == LATEST
+
+
+def test_names_are_taken_in_any_case() -> None:
+    options = parse(
+        {**ORDERS, "MAXOFFSETSPERTRIGGER": "7", "failondataloss": "FALSE"}, is_streaming=True
+    )
+    assert (options.rows_max, options.fails_on_data_loss) == (7, False)
+
+
+def test_offsets_by_partition_are_read() -> None:
+    text = '{"orders": {"0": 12, "1": -2, "2": -1}}'
+    bound = parse({**ORDERS, "startingOffsets": text}, is_streaming=True).start
+    assert bound.offsets == {
+        TopicPartition("orders", 0): 12,
+        TopicPartition("orders", 1): EARLIEST,
+        TopicPartition("orders", 2): LATEST,
+    }
+
+
+def test_one_time_for_all_comes_before_times_by_partition_and_these_before_offsets() -> None:
+    times = {"startingOffsetsByTimestamp": '{"orders": {"0": 5}}', "startingOffsets": "earliest"}
+    by_partition = parse({**ORDERS, **times}, is_streaming=True).start
+    for_all = parse({**ORDERS, **times, "startingTimestamp": "9"}, is_streaming=True).start
+    assert by_partition.timestamps_ms == {TopicPartition("orders", 0): 5}
+    assert for_all.timestamp_ms == 9
+
+
+def test_a_time_without_a_record_is_an_error_unless_latest_is_said() -> None:
+    given = {**ORDERS, "startingTimestamp": "9"}
+    strategy = {"startingOffsetsByTimestampStrategy": "latest"}
+    assert parse(given, is_streaming=True).start.unmatched is Unmatched.ERROR
+    assert parse({**given, **strategy}, is_streaming=True).start.unmatched is Unmatched.LATEST
+
+
+def test_properties_of_the_client_lose_their_prefix_and_are_not_shown() -> None:
+    options = parse({**ORDERS, "kafka.sasl.password": "secret"}, is_streaming=True)
+    assert options.properties["sasl.password"] == "secret"
+    assert "secret" not in repr(options)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"subscribe": "t"}, "kafka.bootstrap.servers is missing"),
+        ({"kafka.bootstrap.servers": "h:1"}, "none is given"),
+        ({**ORDERS, "subscribePattern": "o.*"}, "subscribe and subscribePattern are given"),
+        ({**ORDERS, "startingOffsets": "{orders: 3}"}, "startingOffsets is"),
+        ({**ORDERS, "startingOffsets": '{"orders": {"0": -3}}'}, "below -2"),
+        ({**ORDERS, "endingOffsets": "latest"}, "a stream has no end"),
+        ({**ORDERS, "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger is '0'"),
+        ({**ORDERS, "maxBytesPerTrigger": "1g"}, "maxBytesPerTrigger is '1g'"),
+        ({**ORDERS, "failOnDataLoss": "maybe"}, "must be true or false"),
+        ({**ORDERS, "kafka.auto.offset.reset": "earliest"}, "startingOffsets instead"),
+        ({**ORDERS, "startingOffsetsByTimestampStrategy": "guess"}, "error or latest"),
+        ({**ORDERS, "maxTriggerDelay": "soon"}, "a duration such as"),
+        ({**ORDERS, "subscribe": " , "}, "names no topic"),
+        ({"kafka.bootstrap.servers": "h:1", "assign": '{"t": []}'}, "assign is"),
+        ({"kafka.bootstrap.servers": "h:1", "subscribePattern": "("}, "no regular expression"),
+        ({**ORDERS, "segments": "/data"}, "segments"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given: dict[str, str], told: str) -> None:
+    with pytest.raises(InvalidOption, match=told.replace("(", r"\(")):
+        parse(given, is_streaming=True)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"startingOffsets": "latest"},
+        {"startingOffsets": '{"orders": {"0": -1}}'},
+        {"endingOffsets": "earliest"},
+        {"endingOffsets": '{"orders": {"0": -2}}'},
+    ],
+)
+def test_a_batch_in_which_nothing_would_come_is_refused(given: dict[str, str]) -> None:
+    with pytest.raises(InvalidOption, match="nothing would come"):
+        parse({**ORDERS, **given}, is_streaming=False)
+
+
+def test_subscriptions_choose_partitions() -> None:
+    base = {"kafka.bootstrap.servers": "h:1"}
+    pattern = parse({**base, "subscribePattern": "or.*"}, is_streaming=True).subscription
+    assigned = parse({**base, "assign": '{"orders": [1]}'}, is_streaming=True).subscription
+    assert [pattern.takes(TopicPartition(name, 0)) for name in ("orders", "xorders")] == [
+        True,
+        False,
+    ]
+    assert [assigned.takes(TopicPartition("orders", index)) for index in (0, 1)] == [False, True]
+    assert (pattern.names(), assigned.names()) == (None, ("orders",))
+
+
+def test_rows_are_described_without_the_rest() -> None:
+    rows = parse_rows({"columns": "value, offset", "includeHeaders": "true"})
+    assert (rows.columns, rows.has_headers) == (("value", "offset"), True)

@@ -1,0 +1,66 @@
+"""Tasks: everything is read once, large ranges by several, small ones together."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.spark.source.offsets import Positions, TopicPartition
+from headrace.spark.source.planning import TASK_ROWS_SMALL, Range, ranges_between, shares_of
+
+
+def positions(*offsets: int) -> Positions:
+    return {TopicPartition("t", index): offset for index, offset in enumerate(offsets)}
+
+
+def bounds(ranges: list[Range]) -> list[tuple[int, int, int]]:
+    return [(one.place.partition, one.first, one.end) for one in ranges]
+
+
+def test_ranges_lie_between_two_positions() -> None:
+    assert bounds(ranges_between(positions(5, 7), positions(9, 7), {})) == [(0, 5, 9)]
+
+
+def test_a_partition_that_was_added_is_read_from_its_first_record() -> None:
+    assert bounds(ranges_between(positions(5), positions(5, 3), {})) == [(1, 0, 3)]
+
+
+def test_small_partitions_share_a_task() -> None:
+    ranges = ranges_between(positions(0, 0, 0), positions(10, 20, TASK_ROWS_SMALL), {})
+    shares = shares_of(ranges)
+    assert sorted(bounds(list(share)) for share in shares) == [
+        [(0, 0, 10), (1, 0, 20)],
+        [(2, 0, TASK_ROWS_SMALL)],
+    ]
+
+
+def test_a_shared_task_stays_small() -> None:
+    half = TASK_ROWS_SMALL // 2 + 1
+    shares = shares_of(ranges_between({}, positions(half, half, half), {}))
+    assert [len(share) for share in shares] == [1, 1, 1]
+
+
+def test_whoever_asks_for_more_tasks_than_partitions_gets_them() -> None:
+    shares = shares_of(ranges_between({}, positions(900, 100), {}), tasks_min=10)
+    assert len(shares) == 10
+    assert sum(one.rows for share in shares for one in share) == 1000
+
+
+@given(
+    ends=st.lists(st.integers(0, 50_000), max_size=6),
+    tasks_min=st.none() | st.integers(1, 40),
+    rows_max=st.none() | st.integers(1, 5_000),
+)
+def test_every_offset_is_read_by_exactly_one_task(
+    ends: list[int], tasks_min: int | None, rows_max: int | None
+) -> None:
+    ranges = ranges_between({}, positions(*ends), {})
+    shares = shares_of(ranges, tasks_min, rows_max)
+    pieces = sorted(bounds([one for share in shares for one in share]))
+    for partition, end in enumerate(ends):
+        at = 0
+        for _, first, until in (piece for piece in pieces if piece[0] == partition):
+            assert first == at < until
+            at = until
+        assert at == end
+    if rows_max is not None:
+        assert all(one.rows <= rows_max for share in shares for one in share)
+    assert shares_of(ranges, tasks_min, rows_max) == shares
