@@ -1,0 +1,193 @@
+"""Files of captured records, in Avro or Parquet: hidden while written, renamed when complete.
+
+Records are opaque: keys, values and headers are bytes as they came. Any reader of Avro's container
+files or of Parquet reads them, Spark among them.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, cast
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+from confluent_kafka import Message
+from fastavro.write import Writer
+
+from headrace.capture.places import temporary_name
+from headrace.runtime.files import fsync_path
+
+AVRO_BLOCK_BYTES = 64 << 10
+ROW_GROUP_BYTES = 16 << 20
+"""Parquet is written by columns, so that much waits in memory; a file has several row groups."""
+
+AVRO_SCHEMA: dict[str, Any] = {
+    "type": "record",
+    "name": "Record",
+    "namespace": "headrace.capture",
+    "fields": [
+        {"name": "topic", "type": "string"},
+        {"name": "partition", "type": "int"},
+        {"name": "offset", "type": "long"},
+        {"name": "timestamp", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "key", "type": ["null", "bytes"]},
+        {"name": "value", "type": ["null", "bytes"]},
+        {
+            "name": "headers",
+            "type": {
+                "type": "array",
+                "items": {
+                    "type": "record",
+                    "name": "Header",
+                    "fields": [
+                        {"name": "key", "type": "string"},
+                        {"name": "value", "type": ["null", "bytes"]},
+                    ],
+                },
+            },
+        },
+    ],
+}
+PARQUET_SCHEMA = pa.schema(
+    [
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.timestamp("ms", "UTC"), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field(
+            "headers",
+            pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])),
+        ),
+    ]
+)
+
+
+class Format(Protocol):
+    """Writes records into an open file."""
+
+    waiting_bytes: int
+    """About how much is not in the file yet."""
+
+    def write(self, records: Sequence[Message]) -> None: ...
+
+    def end(self) -> None:
+        """Write what is waiting, and whatever ends such a file."""
+        ...
+
+
+class AvroFormat:
+    """An Avro container file: the schema in front, then compressed blocks that can be split."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.waiting_bytes = 0
+        self._file = file
+        schema = fastavro.parse_schema(AVRO_SCHEMA)
+        self._writer = Writer(file, schema, codec="deflate", sync_interval=AVRO_BLOCK_BYTES)
+
+    def write(self, records: Sequence[Message]) -> None:
+        for record in records:
+            position = self._file.tell()
+            self._writer.write(fields_of(record))
+            is_written = self._file.tell() > position
+            self.waiting_bytes = 0 if is_written else self.waiting_bytes + size_of(record)
+
+    def end(self) -> None:
+        self._writer.flush()
+
+
+class ParquetFormat:
+    """A Parquet file: row groups by columns."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.waiting_bytes = 0
+        self._waiting: list[dict[str, Any]] = []
+        self._writer = pq.ParquetWriter(file, PARQUET_SCHEMA, compression="zstd")
+
+    def write(self, records: Sequence[Message]) -> None:
+        self._waiting.extend(map(fields_of, records))
+        self.waiting_bytes += sum(map(size_of, records))
+        if self.waiting_bytes >= ROW_GROUP_BYTES:
+            self._write_group()
+
+    def end(self) -> None:
+        if self._waiting:
+            self._write_group()
+        self._writer.close()
+
+    def _write_group(self) -> None:
+        self._writer.write_table(pa.Table.from_pylist(self._waiting, PARQUET_SCHEMA))
+        self._waiting.clear()
+        self.waiting_bytes = 0
+
+
+FORMATS: dict[str, Callable[[BinaryIO], Format]] = {"avro": AvroFormat, "parquet": ParquetFormat}
+
+
+class CaptureFile:
+    """One file being written."""
+
+    def __init__(self, folder: Path, first_offset: int, suffix: str) -> None:
+        make_folders(folder)
+        self._folder = folder
+        self._temporary = folder / temporary_name(first_offset, suffix)
+        self._file = open(self._temporary, "wb")  # noqa: SIM115  # Closed by complete and abort.
+        self._format = FORMATS[suffix](self._file)
+
+    @property
+    def size_bytes(self) -> int:
+        """How large the file is about to be."""
+        return self._file.tell() + self._format.waiting_bytes
+
+    def write(self, records: Sequence[Message]) -> None:
+        self._format.write(records)
+
+    def complete(self, name: str) -> Path:
+        """Give the file its name, so that after a power cut it is there whole or not at all."""
+        self._format.end()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        path = self._folder / name
+        os.rename(self._temporary, path)
+        fsync_path(str(self._folder))
+        return path
+
+    def abort(self) -> None:
+        """Leave nothing; what the format still holds is dropped."""
+        self._temporary.unlink(missing_ok=True)
+        try:
+            self._file.close()
+        except OSError:
+            return  # A full disk refuses what was buffered, which is gone already.
+
+
+def make_folders(folder: Path) -> None:
+    """Make a folder, and each one above that is missing, so that a power cut takes none away."""
+    if folder.is_dir():
+        return
+    make_folders(folder.parent)
+    folder.mkdir(exist_ok=True)
+    fsync_path(str(folder.parent))
+
+
+def fields_of(record: Message) -> dict[str, Any]:
+    return {
+        "topic": record.topic(),
+        "partition": record.partition(),
+        "offset": record.offset(),
+        "timestamp": max(record.timestamp()[1], 0),
+        "key": record.key(),
+        "value": record.value(),
+        "headers": [{"key": key, "value": value} for key, value in headers_of(record)],
+    }
+
+
+def headers_of(record: Message) -> list[tuple[str, Any]]:
+    return list(cast(list[tuple[str, Any]], record.headers() or []))
+
+
+def size_of(record: Message) -> int:
+    return len(record.value() or b"") + len(record.key() or b"") + 32
