@@ -74,15 +74,36 @@ class Graph:
 
     def order(self) -> list[str]:
         """All names, each after what it reads; in a circle the order of the files breaks it."""
-        before = {name: {edge.source for edge in self.inputs(name)} for name in self.names}
-        ordered: list[str] = []
-        waiting = list(self.names)
-        while waiting:
-            done = set(ordered)
-            ready = [n for n in waiting if not (before[n] - done) & set(waiting) - {n}]
-            ordered += ready or waiting[:1]
-            waiting = [name for name in waiting if name not in ordered]
-        return ordered
+        known = set(self.names)
+        waits_for: dict[str, set[str]] = {name: set() for name in self.names}
+        readers: dict[str, list[str]] = {name: [] for name in self.names}
+        for edge in self.edges:
+            if edge.source in known and edge.source != edge.target:
+                waits_for[edge.target].add(edge.source)
+                readers[edge.source].append(edge.target)
+        ordered: dict[str, None] = {}
+        for first in (name for name in self.names if not waits_for[name]):
+            self._follow(first, ordered, waits_for, readers)
+        for stuck in self.names:
+            self._follow(stuck, ordered, waits_for, readers)
+        return list(ordered)
+
+    def _follow(
+        self,
+        first: str,
+        ordered: dict[str, None],
+        waits_for: Mapping[str, set[str]],
+        readers: Mapping[str, list[str]],
+    ) -> None:
+        """Put a name into the order, and then all that has waited for nothing else."""
+        ready = [first] if first not in ordered else []
+        while ready:
+            name = ready.pop(0)
+            ordered[name] = None
+            for reader in readers[name]:
+                waits_for[reader].discard(name)
+                if not waits_for[reader] and reader not in ordered and reader not in ready:
+                    ready.append(reader)
 
 
 def consumers(pipeline: Pipeline) -> Iterator[Consumer]:
@@ -155,7 +176,8 @@ def missing_text(pipeline: Pipeline, name: str) -> str:
     known = [*sources, *pipeline.datasets, *map(quarantine_of, pipeline.datasets)]
     zone, _, rest = name.partition(".")
     if zone == SOURCES:
-        advice = nearest(name, sources) or f"; declare [{SOURCES}.{rest}] in pipeline.toml"
+        near = nearest(rest, pipeline.sources)
+        advice = near or f"; declare [{SOURCES}.{rest}] in pipeline.toml"
     elif zone == QUARANTINE:
         advice = nearest(name, known)
     else:
@@ -184,7 +206,9 @@ def circles(graph: Graph) -> list[tuple[str, ...]]:
     """Datasets that read each other, each circle once, from its first name on."""
     found: dict[frozenset[str], tuple[str, ...]] = {}
     done: set[str] = set()
-    below = {name: [edge.target for edge in graph.outputs(name)] for name in graph.names}
+    below: dict[str, list[str]] = {name: [] for name in graph.names}
+    for edge in graph.edges:
+        below.get(edge.source, []).append(edge.target)
     for start in graph.names:
         path: list[str] = []
         stack = [(start, 0)]
@@ -198,10 +222,9 @@ def circles(graph: Graph) -> list[tuple[str, ...]]:
                 if name in done:
                     continue
                 path.append(name)
-            targets = [target for target in below.get(name, ()) if target in below]
-            if step < len(targets):
+            if step < len(below[name]):
                 stack.append((name, step + 1))
-                stack.append((targets[step], 0))
+                stack.append((below[name][step], 0))
             else:
                 path.pop()
                 done.add(name)

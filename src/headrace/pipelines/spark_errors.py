@@ -14,7 +14,7 @@ _NOISE = (
 )
 _POSITION = re.compile(r"[;\s(]*\bline (\d+),? pos(?:ition)? (\d+)\)?;?\s*")
 _CODE = re.compile(r"^\s*\[([A-Z0-9_.]+)\]\s*")
-_VIEW = re.compile(r"`?__headrace_\d+_(\w+?)`?\b")
+_VIEW = re.compile(r"`?__headrace_\d+_(\w+)`?")
 _ADVICE = {
     "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION": (
         "declare the table's keys, so that a group's newer row replaces the older one, or a"

@@ -1,0 +1,37 @@
+"""The dry run without Spark: names, circles and topics."""
+
+from pathlib import Path
+
+from headrace.pipelines.checking import TopicReport, check, check_topics
+from headrace.pipelines.problems import Problem
+from tests.declared_pipelines import SETTINGS, load_folder
+
+TABLE = "CREATE STREAMING TABLE raw.x AS SELECT * FROM STREAM(sources.orders);\n"
+
+
+def test_without_spark_columns_are_not_checked_and_that_is_said(tmp_path: Path) -> None:
+    report = check(load_folder(tmp_path, {"a.sql": TABLE.replace("*", "no_such_column")}))
+    assert report.problems == ()
+    assert "columns were not checked" in report.notes[0]
+
+
+def test_the_graph_is_checked_without_spark(tmp_path: Path) -> None:
+    report = check(load_folder(tmp_path, {"a.sql": TABLE.replace("orders", "odrers")}))
+    assert "there is no sources.odrers" in str(report.problems[0])
+
+
+def test_problems_of_topics_join_the_others_in_order(tmp_path: Path) -> None:
+    pipeline = load_folder(tmp_path, {"a.sql": TABLE.replace("orders", "odrers")})
+    place = pipeline.sources["orders"].place
+    report = check(
+        pipeline, topics=lambda _: TopicReport((Problem("no topic", place),), ("a note",))
+    )
+    assert [str(one.place) for one in report.problems] == ["a.sql:1", "pipeline.toml:5"]
+    assert report.notes[-1] == "a note"
+
+
+def test_a_broker_that_does_not_answer_is_a_note(tmp_path: Path) -> None:
+    settings = SETTINGS.replace('"shop"', '"shop"\nbootstrap = "127.0.0.1:1"')
+    found = check_topics(load_folder(tmp_path, {"a.sql": TABLE}, settings), timeout_s=0.5)
+    assert found.problems == ()
+    assert "topics were not checked: cannot reach 127.0.0.1:1" in found.notes[0]

@@ -1,0 +1,33 @@
+"""Lengths of time and schedules as people write them."""
+
+import pytest
+
+from headrace.pipelines.intervals import schedule_complaint, seconds_of
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1 second", 1),
+        ("10 seconds", 10),
+        ("5 MINUTES", 300),
+        ("INTERVAL '2' hours", 7200),
+        ("500 milliseconds", 0.5),
+        ("1 day", 86400),
+    ],
+)
+def test_a_length_is_read(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "5", "minutes", "5 parsecs", "-1 second", "5 minutes ago"])
+def test_what_is_no_length_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="write one like 10 seconds"):
+        seconds_of(text)
+
+
+def test_a_schedule_is_a_length_or_a_cron_line() -> None:
+    assert schedule_complaint("5 minutes") is None
+    assert schedule_complaint("*/15 0-6 * * 1,2") is None
+    assert "cron" in (schedule_complaint("every now and then") or "")
+    assert "longer" in (schedule_complaint("0 seconds") or "")

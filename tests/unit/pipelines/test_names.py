@@ -1,0 +1,43 @@
+"""Which names a dataset may have."""
+
+import pytest
+
+from headrace.pipelines.model import ZONES
+from headrace.pipelines.names import complaint, flow_complaint, quarantine_of
+
+
+def test_a_table_lives_in_a_zone() -> None:
+    assert complaint("staging.orders", ZONES, needs_zone=True) is None
+    assert "has no zone; name it raw.orders" in (complaint("orders", ZONES, needs_zone=True) or "")
+
+
+def test_a_view_that_is_not_stored_needs_no_zone() -> None:
+    assert complaint("recent", ZONES, needs_zone=False) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("stagin.orders", "did you mean staging?"),
+        ("sources.orders", "is reserved"),
+        ("quarantine.orders", "is reserved"),
+        ("a.b.c", "too many parts"),
+        ("Staging.Orders", "lower-case"),
+        ("staging.1", "lower-case"),
+        ("staging.", "lower-case"),
+        ("staging.or-ders", "lower-case"),
+        ("raw." + "x" * 300, "too long"),
+    ],
+)
+def test_other_names_are_refused_with_what_to_do(name: str, words: str) -> None:
+    assert words in (complaint(name, ZONES, needs_zone=True) or "")
+
+
+def test_two_names_never_share_a_quarantine() -> None:
+    assert quarantine_of("staging.orders") == "quarantine.staging__orders"
+    assert complaint("a__b.c", ("a__b",), needs_zone=True) is not None
+
+
+def test_a_flow_is_named_like_a_folder() -> None:
+    assert flow_complaint("staging.orders") is None
+    assert flow_complaint("../x") is not None

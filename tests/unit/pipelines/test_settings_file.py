@@ -1,0 +1,195 @@
+"""pipeline.toml: its values, and what is wrong with it, by line."""
+
+from pathlib import Path
+
+import pytest
+
+from headrace.pipelines.model import Architecture, PipelineSettings, Source
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.settings_file import SettingsFile
+
+
+def read(folder: Path, text: str, **environment: str) -> SettingsFile:
+    (folder / "pipeline.toml").write_text(text, encoding="utf-8")
+    return SettingsFile(folder, environment)
+
+
+def complaints(folder: Path, text: str) -> list[str]:
+    file = read(folder, text)
+    file.settings()
+    file.sources()
+    return [str(problem) for problem in file.problems]
+
+
+def test_all_that_a_pipeline_can_say_of_itself(tmp_path: Path) -> None:
+    """ARC-1, ARC-2: the architecture is one switch."""
+    file = read(
+        tmp_path,
+        """
+        [pipeline]
+        name = "shop"
+        version = 7
+        architecture = "lambda"
+        bootstrap = "one:9092,two:9092"
+        lake = "tables"
+        master = "spark://host:7077"
+        trigger = "5 seconds"
+        refresh = "*/5 * * * *"
+        group = "shops"
+        libraries = ["sql/*.sql"]
+        [spark]
+        spark.sql.shuffle.partitions = 8
+        "spark.speculation" = false
+        [client]
+        "sasl.username" = "ada"
+        [zones]
+        sandbox = "A place to try things"
+        """,
+    )
+    assert file.settings() == PipelineSettings(
+        name="shop",
+        version="7",
+        architecture=Architecture.LAMBDA,
+        bootstrap="one:9092,two:9092",
+        client={"sasl.username": "ada"},
+        lake=str(tmp_path / "tables"),
+        master="spark://host:7077",
+        spark={"spark.sql.shuffle.partitions": "8", "spark.speculation": "false"},
+        trigger="5 seconds",
+        refresh="*/5 * * * *",
+        libraries=("sql/*.sql",),
+        group="shops",
+        zones=("raw", "staging", "trusted", "refined", "sandbox"),
+    )
+    assert file.problems == []
+
+
+def test_sources_say_how_topics_are_read(tmp_path: Path) -> None:
+    """ARC-7: entry rules filter, categorise and prioritise."""
+    file = read(
+        tmp_path,
+        """[pipeline]
+name = "shop"
+[sources.orders]
+topics = ["orders", "orders-old"]
+format = "json"
+schema = "id BIGINT"
+where = "id > 0"
+category = "if(id > 9, 'big', 'small')"
+priority = 3
+[sources.orders.options]
+maxOffsetsPerTrigger = 1000
+includeHeaders = true
+[sources.events]
+pattern = "events-.*"
+[sources.clicks]
+""",
+    )
+    sources = file.sources()
+    assert sources["orders"] == Source(
+        name="orders",
+        place=sources["orders"].place,
+        topic="orders,orders-old",
+        format="json",
+        schema="id BIGINT",
+        where="id > 0",
+        category="if(id > 9, 'big', 'small')",
+        priority=3,
+        options={"maxOffsetsPerTrigger": "1000", "includeHeaders": "true"},
+    )
+    assert str(sources["orders"].place) == "pipeline.toml:3"
+    assert (sources["events"].topic, sources["events"].topic_pattern) == (None, "events-.*")
+    assert sources["clicks"].topic == "clicks"
+
+
+def test_a_schema_in_a_file_is_found_from_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "order.avsc").write_text("{}")
+    file = read(
+        tmp_path, '[sources.orders]\nformat = "avro"\nschema = "order.avsc"\n[pipeline]\nname="x"'
+    )
+    assert file.sources()["orders"].schema == str(tmp_path / "order.avsc")
+
+
+def test_secrets_come_from_the_environment_and_go_nowhere(tmp_path: Path) -> None:
+    text = '[pipeline]\nname = "x"\nbootstrap = "${B:-host:1}"\n[client]\n"a" = "${SECRET}$$"'
+    file = read(tmp_path, text, SECRET="hunter2")
+    settings = file.settings()
+    assert settings.client == {"a": "hunter2$"}
+    assert settings.bootstrap == "host:1"
+    assert "hunter2" not in repr(settings)
+
+
+def test_a_variable_that_is_not_set_is_told_by_name(tmp_path: Path) -> None:
+    text = '[pipeline]\nname = "x"\n[client]\n"sasl.password" = "${SECRET}"'
+    assert complaints(tmp_path, text) == [
+        "pipeline.toml:4: the environment has no SECRET; set it, or write ${SECRET:-default}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "pipeline.toml:1: [pipeline] is missing"),
+        ("[pipeline]\nversion = 1", "pipeline.toml:1: pipeline: Object missing required field"),
+        (
+            '[pipeline]\nname="x"\n\ntriger = "1 s"',
+            "pipeline.toml:4: [pipeline] has no triger; did",
+        ),
+        (
+            '[pipeline]\nname="x"\ntrigger = "often"',
+            "pipeline.toml:3: 'often' is no length of time",
+        ),
+        (
+            '[pipeline]\nname="x"\nrefresh = "often"',
+            "pipeline.toml:3: 'often' is no length of time",
+        ),
+        ('[pipeline]\nname="x"\narchitecture="mu"', "pipeline.toml:3: architecture: Invalid enum"),
+        ('[pipeline]\nname="x"\nlibraries="a"', "pipeline.toml:3: libraries: Expected `array`"),
+        ('[pipeline]\nname="The X"', "pipeline.toml:2: 'The X' is no name of a pipeline"),
+        ('[pipeline]\nname="x"\n[source.a]', "pipeline.toml:3: there is no [source]; did you mean"),
+        ('[pipeline]\nname="x"\n[sources]\na = 1', "pipeline.toml:4: a source is a table"),
+        ('spark = 3\n[pipeline]\nname="x"', "pipeline.toml:1: spark must be a table"),
+        ('[pipeline]\nname="x"\n[sources.A]', "pipeline.toml:3: 'A' is no name"),
+        ('[pipeline]\nname="x"\n[sources.a]\ntopc="t"', "pipeline.toml:4: [sources.a] has no topc"),
+        (
+            '[pipeline]\nname="x"\n[sources.a]\nformat="xml"',
+            "pipeline.toml:4: format: Invalid enum",
+        ),
+        ('[pipeline]\nname="x"\n[sources.a]\nformat="json"', "pipeline.toml:4: sources.a has the"),
+        (
+            '[pipeline]\nname="x"\n[sources.a]\ntopic="t"\npattern="p"',
+            "pipeline.toml:3: sources.a has several of topic, topics and pattern",
+        ),
+        (
+            '[pipeline]\nname="x"\n[sources.a]\nformat="avro"\nschema="no.avsc"',
+            "pipeline.toml:5: there is no file no.avsc",
+        ),
+        (
+            '[pipeline]\nname="x"\n[sources.a]\nformat="json"\nschema="a INT"\nconnector="kafka"',
+            "pipeline.toml:6: sources.a: the stock connector brings bytes only",
+        ),
+        ('[pipeline]\nname="x"\n[zones]\nsources = ""', "pipeline.toml:4: sources is reserved"),
+        ('[pipeline]\nname="x"\n[client]\na = [1]', "pipeline.toml:3: [client] has texts and numb"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    assert any(line.startswith(message) for line in complaints(tmp_path, text)), complaints(
+        tmp_path, text
+    )
+
+
+def test_everything_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
+    text = '[pipeline]\nname="x"\na=1\nb=2\n[sources.s]\nc=3\n[sources.t]\nd=4'
+    assert len(complaints(tmp_path, text)) == 4
+
+
+def test_what_is_no_toml_is_told_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"^pipeline.toml:2: "):
+        read(tmp_path, "[pipeline]\nname = ")
+
+
+def test_a_folder_without_a_pipeline_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="headrace pipelines init NAME"):
+        SettingsFile(tmp_path)
+    with pytest.raises(PipelineError, match="there is no folder"):
+        SettingsFile(tmp_path / "nowhere")

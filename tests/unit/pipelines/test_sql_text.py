@@ -1,0 +1,114 @@
+"""Where a query names its relations, and other names in their place."""
+
+import pytest
+
+from headrace.pipelines.sql_text import (
+    SqlSyntaxError,
+    references,
+    replaced,
+    statements,
+    tokens,
+)
+
+
+def names(sql: str) -> list[str]:
+    return [one.name for one in references(sql)]
+
+
+def with_views(sql: str) -> str:
+    return replaced(sql, references(sql), lambda one: "v_" + one.name.replace(".", "_"))
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("SELECT * FROM raw.orders", ["raw.orders"]),
+        ("select * from RAW.Orders o, `staging`.`x` AS y", ["raw.orders", "staging.x"]),
+        ("SELECT * FROM a.b LEFT JOIN c.d ON b.id = d.id", ["a.b", "c.d"]),
+        ("SELECT raw.id FROM raw.orders AS raw", ["raw.orders"]),
+        ("SELECT * FROM (SELECT * FROM a.b) JOIN (c.d JOIN e.f USING (id))", ["a.b", "c.d", "e.f"]),
+        ("SELECT * FROM a.b WHERE id IN (SELECT id FROM c.d)", ["a.b", "c.d"]),
+        ("SELECT * FROM a.b UNION ALL TABLE c.d", ["a.b", "c.d"]),
+        ("FROM a.b |> WHERE id > 1 |> SELECT id", ["a.b"]),
+        ("WITH x AS (SELECT * FROM a.b) SELECT * FROM x", ["a.b"]),
+        ("WITH x (n) AS (SELECT 1), y AS (SELECT * FROM x) SELECT * FROM y, recent", ["recent"]),
+        ("SELECT * FROM a.b, LATERAL explode(items) AS t", ["a.b"]),
+        ("SELECT * FROM range(10), VALUES (1), csv.`/some/file`", []),
+        ("SELECT extract(day FROM a.ts), trim(BOTH 'x' FROM a.name) FROM b.c a", ["b.c"]),
+        ("SELECT * FROM a.b WHERE a.x IS NOT DISTINCT FROM a.y", ["a.b"]),
+        ("SELECT 'FROM c.d' -- FROM e.f\n FROM a.b /* JOIN g.h */", ["a.b"]),
+        ("SELECT count(*) FILTER (WHERE a.x > 1) FROM b.c a GROUP BY a.y, a.z", ["b.c"]),
+    ],
+)
+def test_relations_are_found_and_columns_are_not(sql: str, found: list[str]) -> None:
+    assert names(sql) == found
+
+
+@pytest.mark.parametrize(
+    ("sql", "is_stream"),
+    [
+        ("SELECT * FROM STREAM(a.b)", True),
+        ("SELECT * FROM STREAM a.b", True),
+        ("SELECT * FROM stream ( a.b ) s", True),
+        ("SELECT * FROM a.b", False),
+        ("SELECT * FROM (a.b)", False),
+    ],
+)
+def test_a_stream_is_told_from_a_table(sql: str, is_stream: bool) -> None:
+    (found,) = references(sql)
+    assert (found.name, found.is_stream) == ("a.b", is_stream)
+
+
+def test_a_view_may_be_called_stream() -> None:
+    assert names("SELECT * FROM stream WHERE x > 1") == ["stream"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "becomes"),
+    [
+        ("SELECT orders.id FROM raw.orders", "SELECT orders.id FROM `v_raw_orders` AS `orders`"),
+        (
+            "SELECT raw.orders.id FROM raw.orders",
+            "SELECT orders.id FROM `v_raw_orders` AS `orders`",
+        ),
+        ("SELECT o.id FROM raw.orders o", "SELECT o.id FROM `v_raw_orders` o"),
+        ("TABLE raw.orders", "TABLE `v_raw_orders`"),
+        (
+            "SELECT * FROM STREAM(raw.orders) WATERMARK ts DELAY OF INTERVAL 1 MINUTE WHERE id > 1",
+            "SELECT * FROM STREAM(`v_raw_orders`) WATERMARK ts DELAY OF INTERVAL 1 MINUTE"
+            " AS `orders` WHERE id > 1",
+        ),
+        (
+            "SELECT * FROM STREAM raw.orders WATERMARK ts DELAY OF INTERVAL '2' HOURS AS o",
+            "SELECT * FROM STREAM `v_raw_orders` WATERMARK ts DELAY OF INTERVAL '2' HOURS AS o",
+        ),
+    ],
+)
+def test_other_names_take_the_place_of_datasets(sql: str, becomes: str) -> None:
+    assert with_views(sql) == becomes
+
+
+def test_lines_stay_where_they_are() -> None:
+    sql = "SELECT *\nFROM raw.orders -- all\nWHERE id\n> 1"
+    assert with_views(sql).count("\n") == sql.count("\n")
+
+
+def test_a_statement_ends_at_a_semicolon_that_is_no_text() -> None:
+    sql = "SELECT ';' FROM `a;b` -- ;\n; ; SELECT /* ; */ 2"
+    found = [[token.text for token in statement] for statement in statements(sql)]
+    assert found == [["SELECT", "';'", "FROM", "`a;b`"], ["SELECT", "2"]]
+
+
+def test_tokens_know_their_lines() -> None:
+    assert [(one.text, one.line) for one in tokens("a\n'b\nc' /* \n */ d")] == [
+        ("a", 1),
+        ("'b\nc'", 2),
+        ("d", 4),
+    ]
+
+
+@pytest.mark.parametrize("sql", ["SELECT 'x", "SELECT 1\n/* no end", "SELECT `x"])
+def test_a_text_without_an_end_is_told_with_its_line(sql: str) -> None:
+    with pytest.raises(SqlSyntaxError, match="has no end") as raised:
+        tokens(sql)
+    assert raised.value.line == sql.count("\n") + 1
