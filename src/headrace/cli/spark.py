@@ -1,0 +1,42 @@
+"""`headrace spark`: what Spark needs on a machine, checked or fetched."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from headrace.cli.output import print_line, warn
+
+
+@click.group("spark", short_help="Check what Spark needs, fetch the stock connector's jars.")
+def command() -> None:
+    """What Spark needs on this machine.
+
+    Headrace's own source and sink, format("headrace"), need no jars.
+    """
+
+
+@command.command("doctor")
+def doctor() -> None:
+    """Check Java, PySpark and the packages that executors need."""
+    from headrace.spark.requirements import examine
+
+    findings = examine()
+    for finding in findings:
+        print_line(f"{'ok  ' if finding.is_fine else 'FAIL'}  {finding.text}")
+    if not all(finding.is_fine for finding in findings):
+        sys.exit(1)
+
+
+@command.command("jars")
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+def jars(directory: Path) -> None:
+    """Fetch the jars of Spark's stock Kafka connector through Maven.
+
+    format("kafka") needs them, and alone offers Spark's real-time mode. Prints the setting
+    that makes Spark load them.
+    """
+    from headrace.spark.jars import fetch_connector, spark_jars
+
+    found = fetch_connector(directory, lambda artifact: warn(f"fetching {artifact}"))
+    print_line(f"spark.jars={spark_jars(found)}")
