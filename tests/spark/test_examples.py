@@ -1,0 +1,128 @@
+"""Every example from its records to its tables: the numbers that its README tells come out."""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+
+from examples.pipelines import __main__ as examples
+from examples.pipelines.access_logs import generate as access_logs
+from examples.pipelines.checking import load
+from examples.pipelines.feeding import Record, feed
+from headrace.lake.catalog import Lake
+from headrace.pipelines import commands
+from headrace.testing.process import BrokerProcess
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+RunExample = Callable[[str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def broker_of_examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """Examples name their topics themselves, so no other test may have used them."""
+    with BrokerProcess(tmp_path_factory.mktemp("examples")) as started:
+        yield started
+
+
+@pytest.fixture
+def run_example(
+    spark: "SparkSession", broker_of_examples: BrokerProcess, tmp_path: Path
+) -> RunExample:
+    """Send an example's records, run its pipeline once: what is not as in its expected.toml."""
+    return lambda name: examples.run(name, broker_of_examples.bootstrap_servers, tmp_path, spark)
+
+
+def test_access_logs(run_example: RunExample) -> None:
+    """USE-4, ARC-4: the counts of both files, exactly, in every zone."""
+    assert run_example("access_logs") == []
+
+
+def test_a_bank_knows_its_customers_and_is_warned_of_fraud(run_example: RunExample) -> None:
+    """USE-8: personal, card and payment events joined to one view; alerts to a topic."""
+    assert run_example("bank_customer_360") == []
+
+
+def test_flight_status(run_example: RunExample) -> None:
+    """USE-1, ARC-8: many systems report to one topic, and one answer comes out."""
+    assert run_example("flight_status") == []
+
+
+def test_web_activity(run_example: RunExample) -> None:
+    """USE-2, USE-13, ARC-7: page counts, sessions, recommendations; probes are not let in."""
+    assert run_example("web_activity") == []
+
+
+def test_metrics(run_example: RunExample) -> None:
+    """USE-3, ARC-1: operational metrics by service and minute, from both layers."""
+    assert run_example("metrics") == []
+
+
+def test_iot_sensors(run_example: RunExample) -> None:
+    """USE-13, ARC-3: near real time for tables and real time for alarms, on one topic."""
+    assert run_example("iot_sensors") == []
+
+
+def test_a_database_to_the_warehouse(run_example: RunExample) -> None:
+    """ARC-3: a batch window of a database; one that is read twice does no harm."""
+    assert run_example("database_to_warehouse") == []
+
+
+def test_every_example_is_tested() -> None:
+    tested = set(re.findall(r'run_example\("(\w+)"\)', Path(__file__).read_text()))
+    assert tested == set(examples.NAMES)
+
+
+def test_endless_traffic_loses_and_doubles_nothing(
+    spark: "SparkSession", own_broker: BrokerProcess, tmp_path: Path
+) -> None:
+    """USE-4: malformed lines to quarantine, repeated ones once, over two runs of the pipeline."""
+    traffic = access_logs.traffic(seed=4, now=lambda: datetime(2026, 3, 2, 12, tzinfo=UTC))
+    sent: list[Record] = []
+    for _ in range(2):
+        part = list(itertools.islice(traffic, 600))
+        feed(own_broker.bootstrap_servers, part, access_logs.TOPICS)
+        sent += part
+        commands.run(
+            [examples.FOLDER / "access_logs"],
+            is_once=True,
+            overrides=commands.Overrides(
+                bootstrap=own_broker.bootstrap_servers, lake=str(tmp_path)
+            ),
+            spark=spark,
+        )
+    malformed = [record for record in sent if record.value in access_logs.MALFORMED]
+    lines = {record.key for record in sent} - {record.key for record in malformed}
+    assert malformed
+    assert len(lines) + len(malformed) < len(sent)
+    assert counted(tmp_path) == {
+        "raw": len(sent),
+        "staging": len(sent) - len(malformed),
+        "quarantine": len(malformed),
+        "trusted": len(lines),
+        "refined": len(lines),
+    }
+
+
+def counted(lake: Path) -> dict[str, int]:
+    """How many lines each zone tells of."""
+    with closing(duckdb.connect()) as tables:
+        load(Lake(lake), tables)
+        rows = tables.execute(
+            """
+            SELECT 'raw', count(*) FROM raw.access_log
+            UNION ALL SELECT 'staging', count(*) FROM staging.access_log
+            UNION ALL SELECT 'quarantine', count(*) FROM quarantine.staging__access_log
+            UNION ALL SELECT 'trusted', count(*) FROM trusted.access_log
+            UNION ALL SELECT 'refined', sum(requests)::BIGINT FROM refined.traffic_by_minute
+            """
+        ).fetchall()
+    return dict(rows)
