@@ -12,6 +12,7 @@ from headrace.lake.reading import read_batches
 from headrace.lake.tables import Table
 
 _BATCH_ROWS = 64 * 1024
+_SAMPLE_ROWS = 1_000
 _OVERHEAD = 1.25
 """DuckDB's vectors need so much more than Arrow's; measured 1.15 with long strings."""
 INDEX_BYTES_PER_ROW = 40
@@ -53,6 +54,15 @@ def whole(dataset: Any, bytes_max: int, *, has_index: bool) -> Rows:
     """All rows of a version, file after file."""
     batches = dataset.scanner(batch_size=_BATCH_ROWS).to_batches()
     return Rows(dataset.schema, batches, bytes_max, has_index=has_index)
+
+
+def estimated_bytes(dataset: Any, rows: int, *, has_index: bool) -> int:
+    """What all rows will need, judged by the first ones; 0 if there are none to judge by."""
+    first = dataset.head(_SAMPLE_ROWS)
+    if not first.num_rows or rows < 0:
+        return 0
+    each = first.nbytes * _OVERHEAD / first.num_rows + (INDEX_BYTES_PER_ROW if has_index else 0)
+    return int(each * rows)
 
 
 def appended(

@@ -19,7 +19,7 @@ from headrace.serving.loading import Rows
 from headrace.serving.merged_views import check_columns, merged_select
 from headrace.serving.metrics import ServingMetrics
 from headrace.serving.residency import Resident, room_for
-from headrace.serving.units import ServedTable, Unit
+from headrace.serving.units import ServedTable, Unit, commit_identity
 
 _log = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class UnitRefresh:
         versions = [one.table.version for one in unit.tables]
         prepared = Prepared(unit)
         for served, version in zip(unit.tables, versions, strict=True):
-            step = self._step(served, version, unit, others, quick_bytes_max)
+            step = self._step(served, version, others, quick_bytes_max)
             if step is not None:
                 prepared.steps.append(step)
         if prepared.steps:
@@ -142,24 +142,25 @@ class UnitRefresh:
         self,
         served: ServedTable,
         version: int,
-        unit: Unit,
         others: Sequence[Unit],
         quick_bytes_max: int | None,
     ) -> Step | None:
         shown = served.shown
         if shown.is_loaded and shown.version == version:
             return None
-        if shown.is_loaded:
-            files = loading.files_added(served.table, shown.version, version)
-            if files is not None:
-                return self._append(served, version, files)
-        file_bytes = sum(file.size_bytes for file in served.table.files(version))
-        is_refused = served.refused_bytes and file_bytes > served.refused_bytes * _RETRY_BELOW
-        is_slow = quick_bytes_max is not None and file_bytes > quick_bytes_max
-        if is_refused or is_slow or file_bytes > self._bytes_max:
-            served.refused_bytes = 0 if is_slow and not is_refused else file_bytes
+        if shown.is_loaded and not served.refused_bytes:
+            added = loading.files_added(served.table, shown.version, version)
+            if added is not None:
+                return self._append(served, version, added)
+        files = served.table.files(version)
+        file_bytes = sum(file.size_bytes for file in files)
+        if file_bytes > self._bytes_max:
+            served.refused_bytes = file_bytes
+        is_refused = file_bytes > served.refused_bytes * _RETRY_BELOW > 0
+        if is_refused or (quick_bytes_max is not None and file_bytes > quick_bytes_max):
             return self._scan(served, version, file_bytes)
-        return self._load(served, version, file_bytes, unit, others)
+        rows = sum(file.rows for file in files) if all(f.rows >= 0 for f in files) else -1
+        return self._load(served, version, file_bytes, rows, others)
 
     def _append(self, served: ServedTable, version: int, files: Sequence[AddedFile]) -> Step:
         shown = replace(served.shown, version=version)
@@ -183,13 +184,15 @@ class UnitRefresh:
         served: ServedTable,
         version: int,
         file_bytes: int,
-        unit: Unit,
+        rows_expected: int,
         others: Sequence[Unit],
     ) -> Step | None:
-        """Load a version whole into a table of its own."""
+        """Load a version whole into a table of its own, if there is room for it."""
         dataset = served.table.dataset(version)
-        room = self._make_room(max(served.shown.size_bytes, file_bytes), unit, others)
-        rows = loading.whole(dataset, room, has_index=served.index is not None)
+        has_index = served.index is not None
+        needed = loading.estimated_bytes(dataset, rows_expected, has_index=has_index)
+        room = self._make_room(max(needed, file_bytes), others)
+        rows = loading.whole(dataset, room, has_index=has_index)
         try:
             stored_as = self._database.load(rows.reader, served.index)
         except (duckdb.Error, pa.ArrowException) as error:
@@ -205,8 +208,11 @@ class UnitRefresh:
         )
         return Step(served, shown, file_bytes=file_bytes)
 
-    def _make_room(self, needed_bytes: int, unit: Unit, others: Sequence[Unit]) -> int:
-        """Give up tables that were not used for longest; how much one may then have."""
+    def _make_room(self, needed_bytes: int, others: Sequence[Unit]) -> int:
+        """Give up tables that were not used for longest; how much one may then have.
+
+        For a table that would not fit into all of it nothing is given up.
+        """
         loaded = {one.name: one for one in others if one.size_bytes}
         residents = [Resident(one.name, one.size_bytes, one.used_at) for one in loaded.values()]
         for name in room_for(needed_bytes, residents, self._bytes_max) or ():
@@ -240,6 +246,8 @@ class UnitRefresh:
 
         self._database.publish(change, take_over)
         self._metrics.appends += len(appended)
+        for step in steps:
+            step.served.identity = commit_identity(step.served.table, step.shown.version)
         for before, step in zip(old, steps, strict=True):
             if before.stored_as is not None and before.stored_as != step.shown.stored_as:
                 self._database.drop(before.stored_as)

@@ -5,6 +5,7 @@ import threading
 from dataclasses import dataclass, field
 
 from headrace.lake.catalog import MergedViewEntry
+from headrace.lake.commits import CommitLog
 from headrace.lake.tables import Table
 from headrace.serving.database import Publication
 
@@ -13,13 +14,15 @@ _INDEX_ROWS_MIN = 100_000
 _INDEX_LOOKUPS_MIN = 3
 _COUNTED_COLUMNS_MAX = 64
 
+CommitIdentity = tuple[int, int, int]
+
 
 @dataclass(slots=True, eq=False)
 class ServedTable:
     """A table of the lake as it was opened, and what is shown of it."""
 
     table: Table
-    log_identity: tuple[int, int]
+    identity: CommitIdentity
     shown: Publication
     index: str | None = None
     """The column that rows are looked up by: the key of a merged view, or learned from use."""
@@ -70,17 +73,22 @@ def opened(table: Table, keys: tuple[str, ...] = ()) -> ServedTable:
     """
     shown = Publication(table.name, -1, table.schema)
     index = keys[0] if len(keys) == 1 else None
-    return ServedTable(table, log_identity(table), shown, index)
+    return ServedTable(table, commit_identity(table, table.version), shown, index)
 
 
-def log_identity(table: Table) -> tuple[int, int]:
-    """Differs when a table was removed and made again in the same place."""
-    found = os.stat(table.place / "_delta_log")
-    return found.st_dev, found.st_ino
+def commit_identity(table: Table, version: int) -> CommitIdentity:
+    """What tells a commit from the one of the same number after a table was made anew."""
+    found = os.stat(table.place / "_delta_log" / f"{version:020}.json")
+    return version, found.st_ino, found.st_mtime_ns
 
 
 def was_made_again(served: ServedTable) -> bool:
+    """Whether the table was removed and made in the same place since it was looked at.
+
+    A commit that is missing may just have been cleaned up; then later ones are there.
+    """
+    version = served.identity[0]
     try:
-        return log_identity(served.table) != served.log_identity
+        return commit_identity(served.table, version) != served.identity
     except FileNotFoundError:
-        return False
+        return CommitLog(served.table.place).last_checkpoint() < version

@@ -1,0 +1,85 @@
+"""So many at once, so many waiting, each for so long."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from headrace.serving.errors import Busy, QueryTooSlow
+from headrace.serving.lanes import Lane, Running
+
+
+@pytest.fixture
+def lane() -> Iterator[Lane]:
+    made = Lane("test", threads=1, waiting_max=1)
+    yield made
+    made.close()
+
+
+async def test_work_is_done_in_a_thread(lane: Lane) -> None:
+    assert await lane.run(lambda _: threading.current_thread().name, 10) != "MainThread"
+
+
+async def test_who_comes_when_enough_wait_is_sent_away(lane: Lane) -> None:
+    release = threading.Event()
+    work = [asyncio.ensure_future(lane.run(lambda _: release.wait(30), 30)) for _ in range(2)]
+    await asyncio.sleep(0)
+    with pytest.raises(Busy):
+        await lane.run(lambda _: None, 30)
+    release.set()
+    assert await asyncio.gather(*work) == [True, True]
+    assert await lane.run(lambda _: "there is room again", 30) == "there is room again"
+
+
+async def test_who_waits_in_vain_is_sent_away(lane: Lane) -> None:
+    release = threading.Event()
+    first = asyncio.ensure_future(lane.run(lambda _: release.wait(30), 30))
+    await asyncio.sleep(0)
+    with pytest.raises(Busy):
+        await lane.run(lambda _: None, 0.05)
+    release.set()
+    assert await first
+
+
+async def test_a_query_that_takes_too_long_is_interrupted(lane: Lane) -> None:
+    def work(running: Running) -> None:
+        with duckdb.connect(":memory:") as connection:
+            running.begin(connection)
+            connection.execute("SELECT max(i) FROM range(1000000000000) AS t(i)").fetchall()
+
+    with pytest.raises(duckdb.InterruptException):
+        await lane.run(work, 0.2)
+
+
+async def test_what_cannot_be_interrupted_is_answered_for_and_keeps_its_place(lane: Lane) -> None:
+    release = threading.Event()
+    with pytest.raises(QueryTooSlow):
+        await lane.run(lambda _: release.wait(30), 0.05)
+    assert lane.under_way == 1
+    release.set()
+
+
+async def test_who_goes_away_stops_the_query(lane: Lane) -> None:
+    stopped = threading.Event()
+
+    def work(running: Running) -> None:
+        with duckdb.connect(":memory:") as connection:
+            running.begin(connection)
+            try:
+                connection.execute("SELECT max(i) FROM range(1000000000000) AS t(i)").fetchall()
+            except duckdb.InterruptException:
+                stopped.set()
+
+    asked = asyncio.ensure_future(lane.run(work, 60))
+    await asyncio.sleep(0.2)
+    asked.cancel()
+    assert await asyncio.to_thread(stopped.wait, 30)
+
+
+async def test_a_query_that_was_stopped_does_not_begin() -> None:
+    running = Running(1)
+    running.stop()
+    with duckdb.connect(":memory:") as connection, pytest.raises(QueryTooSlow):
+        running.begin(connection)

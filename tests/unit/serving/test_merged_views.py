@@ -1,0 +1,115 @@
+"""Merged views: batch and speed layer as one, exact at the seam and at every moment."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from headrace.lake.catalog import MergedViewEntry
+from headrace.serving.merged_views import UnusableView, check_columns
+from tests.served import ServedLake, append, counts, covering, replace, speed_rows
+
+ROWS = "SELECT * FROM counts ORDER BY key"
+
+
+def test_before_the_first_batch_run_the_speed_layer_is_all(served: ServedLake) -> None:
+    _, speed = served.merged_view()
+    append(speed, speed_rows([("a", 1, 1), ("a", 2, 2), ("b", 5, 2)]))
+    served.refresh()
+    assert served.rows(ROWS) == [("a", 3), ("b", 5)]
+
+
+def test_no_record_is_counted_twice_at_the_seam(served: ServedLake) -> None:
+    """ARC-1: the serving layer merges both layers exactly."""
+    batch, speed = served.merged_view()
+    append(speed, speed_rows([("a", 1, 1), ("a", 2, 2), ("b", 5, 3)]))
+    replace(batch, counts({"a": 3}), covering(2))
+    served.refresh()
+    assert served.rows(ROWS) == [("a", 3), ("b", 5)]
+
+
+def test_least_and_most_are_merged_too(served: ServedLake) -> None:
+    batch, speed = served.merged_view({"n": "max"})
+    append(speed, speed_rows([("a", 4, 3), ("b", 9, 3)]))
+    replace(batch, counts({"a": 7, "b": 1}), covering(2))
+    served.refresh()
+    assert served.rows(ROWS) == [("a", 7), ("b", 9)]
+
+
+def test_a_merged_sum_keeps_the_type_of_its_column(served: ServedLake) -> None:
+    _, speed = served.merged_view()
+    append(speed, speed_rows([("a", 1, 1)]))
+    served.refresh()
+    assert [column.type for column in served.ask(ROWS).columns] == ["VARCHAR", "BIGINT"]
+
+
+def test_a_key_is_looked_up_in_both_layers(served: ServedLake) -> None:
+    batch, speed = served.merged_view()
+    append(speed, speed_rows([("a", 4, 3), ("b", 9, 3)]))
+    replace(batch, counts({"a": 7}), covering(2))
+    served.refresh()
+    served.rows(ROWS)
+    answer = served.look_up("counts", key="a")
+    assert answer.rows.to_pylist() == [{"key": "a", "n": 11}]
+    assert answer.versions == {"refined.counts__batch": 1, "refined.counts__speed": 1}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_the_layers_do_every_answer_is_the_truth_of_some_moment(
+    served: ServedLake, seed: int
+) -> None:
+    """ARC-1: the input grows, batches cover it, the speed layer forgets what they covered.
+
+    After each step the view must be the count over a prefix of the input that is at least what
+    was covered and written before the last refresh.
+    """
+    chance = random.Random(seed)
+    batch, speed = served.merged_view()
+    served.refresh()
+    truth: list[Counter[str]] = [Counter()]
+    covered = written = 0
+    for _ in range(40):
+        match chance.choice(["input", "input", "speed", "batch", "forget", "ask", "ask"]):
+            case "input":
+                news = Counter(chance.choices("abc", k=3))
+                truth.append(truth[-1] + news)
+            case "speed":
+                rows = [
+                    (key, n, version)
+                    for version in range(written + 1, len(truth))
+                    for key, n in (truth[version] - truth[version - 1]).items()
+                ]
+                written = len(truth) - 1
+                append(speed, speed_rows(rows))
+            case "batch":
+                covered = len(truth) - 1
+                replace(batch, counts(truth[covered]), covering(covered))
+            case "forget":
+                speed.delete(f"_commit_version <= {covered}")
+            case "ask":
+                for unit in served.service.refresher.units():
+                    unit.due_at = 0.0
+                served.refresh()
+                assert dict(served.rows(ROWS)) == dict(truth[max(covered, written)])
+
+
+def test_a_view_that_does_not_fit_its_tables_is_refused() -> None:
+    view = MergedViewEntry("refined.v", ("k",), {"n": "sum"}, "refined.b", "refined.s")
+    with pytest.raises(UnusableView, match=r"_commit_version, which refined\.s lacks"):
+        check_columns(view, ["k", "n"], ["k", "n"])
+    with pytest.raises(UnusableView, match=r"n, which refined\.b lacks"):
+        check_columns(view, ["k"], ["k", "n", "_commit_version"])
+    odd = MergedViewEntry("refined.v", ("k",), {"n": "median"}, "refined.b", "refined.s")
+    with pytest.raises(UnusableView, match="median"):
+        check_columns(odd, ["k", "n"], ["k", "n", "_commit_version"])
+
+
+def test_a_view_that_cannot_be_computed_does_not_stop_the_others(served: ServedLake) -> None:
+    served.merged_view()
+    broken = MergedViewEntry(
+        "refined.broken", ("nokey",), {"n": "sum"}, "refined.orders", "refined.orders"
+    )
+    served.orders(1)
+    served.lake.put_view(broken.name, broken)
+    served.refresh()
+    assert served.rows(ROWS) == []

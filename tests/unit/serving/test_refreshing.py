@@ -1,0 +1,249 @@
+"""Tables brought up to the lake's versions: appended to, loaded anew, scanned, given up."""
+
+import logging
+import threading
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+from headrace.serving.errors import TableNotFound, TableUnavailable
+from headrace.serving.lanes import Running
+from headrace.serving.questions import Question
+from tests.served import ORDERS, ServedLake, append, as_tuples, orders, replace
+
+Make = Callable[..., ServedLake]
+COUNT = "SELECT count(*) FROM orders"
+
+
+def test_a_table_is_loaded_when_it_is_first_asked_for(served: ServedLake) -> None:
+    served.orders(1, 2, 3)
+    served.refresh()
+    assert served.state() == "listed"
+    assert served.rows(COUNT) == [(3,)]
+    assert served.state() == "loaded"
+
+
+def test_listed_tables_can_be_found_and_described(served: ServedLake) -> None:
+    served.orders(1)
+    served.refresh()
+    assert served.rows("SHOW TABLES") == [("orders",)]
+    assert [row[:2] for row in served.rows("DESCRIBE orders")] == [
+        ("id", "BIGINT"),
+        ("item", "VARCHAR"),
+    ]
+
+
+def test_appended_rows_are_added_to_the_loaded_table(served: ServedLake) -> None:
+    table = served.orders(1, 2)
+    served.refresh()
+    served.rows(COUNT)
+    version = append(table, orders(3, 4))
+    served.refresh()
+    answer = served.ask(COUNT)
+    assert (as_tuples(answer), answer.versions) == ([(4,)], {"refined.orders": version})
+    assert (served.service.metrics.loads, served.service.metrics.appends) == (1, 1)
+
+
+def test_commits_without_rows_move_the_version_on(served: ServedLake) -> None:
+    table = served.orders(1)
+    served.refresh()
+    served.rows(COUNT)
+    version = table.append([])
+    served.refresh()
+    answer = served.ask(COUNT)
+    assert (as_tuples(answer), answer.versions) == ([(1,)], {"refined.orders": version})
+
+
+def test_a_rewritten_table_is_loaded_anew(served: ServedLake) -> None:
+    table = served.orders(1, 2, 3)
+    served.refresh()
+    served.rows(COUNT)
+    replace(table, orders(7))
+    served.refresh()
+    assert served.rows("SELECT id FROM orders") == [(7,)]
+    assert served.service.metrics.loads == 2
+
+
+def test_removed_rows_are_gone(served: ServedLake) -> None:
+    table = served.orders(1, 2, 3)
+    served.refresh()
+    served.rows(COUNT)
+    table.delete("id = 2")
+    served.refresh()
+    assert served.rows("SELECT id FROM orders ORDER BY id") == [(1,), (3,)]
+
+
+def test_a_new_column_is_there_with_the_rows_that_have_it(served: ServedLake) -> None:
+    table = served.orders(1)
+    served.refresh()
+    served.rows(COUNT)
+    table.evolve(ORDERS.append(pa.field("price", pa.float64())))
+    append(table, pa.table({"id": [2], "item": ["x"], "price": [1.5]}))
+    served.refresh()
+    assert served.rows("SELECT id, price FROM orders ORDER BY id") == [(1, None), (2, 1.5)]
+
+
+def test_a_table_that_is_made_while_we_serve_is_found(served: ServedLake) -> None:
+    served.refresh()
+    with pytest.raises(TableNotFound):
+        served.rows(COUNT)
+    served.orders(1)
+    served.refresh()
+    assert served.rows(COUNT) == [(1,)]
+
+
+def test_a_table_made_again_in_the_same_place_is_another(served: ServedLake) -> None:
+    import shutil
+
+    table = served.orders(1, 2, 3)
+    served.refresh()
+    assert served.rows(COUNT) == [(3,)]
+    shutil.rmtree(table.place)
+    served.orders(9)
+    served.refresh()
+    served.refresh()
+    assert served.rows("SELECT id FROM orders") == [(9,)]
+
+
+def test_another_generation_takes_over_at_once(served: ServedLake) -> None:
+    """ARC-2: a replayed table is switched to as a whole."""
+    served.orders(1)
+    served.refresh()
+    assert served.rows("SELECT id FROM orders") == [(1,)]
+    second = served.lake.create("refined.orders", ORDERS, generation=2)
+    append(second, orders(100, 101))
+    served.refresh()
+    assert served.rows(COUNT) == [(1,)]
+    served.lake.switch({"refined.orders": 2})
+    served.refresh()
+    assert served.rows("SELECT id FROM orders ORDER BY id") == [(100,), (101,)]
+
+
+def test_a_query_sees_one_version_while_others_are_published(served: ServedLake) -> None:
+    table = served.orders(1)
+    other = served.orders(1, name="refined.others")
+    served.refresh()
+    names = ["refined.orders", "refined.others"]
+    served.rows("SELECT * FROM orders, others")
+    with served.service.database.snapshot(names) as snapshot:
+        append(table, orders(2))
+        replace(other, orders(7, 8, 9))
+        served.refresh()
+        counted = "SELECT (SELECT count(*) FROM orders), (SELECT count(*) FROM others)"
+        assert snapshot.cursor.sql(counted).fetchall() == [(1, 1)]
+        assert [snapshot.publications[name].version for name in names] == [1, 1]
+    assert served.rows(counted) == [(2, 3)]
+
+
+def test_queries_in_threads_never_see_half_a_refresh(served: ServedLake) -> None:
+    """Every version has rows of one generation only, and as many as its version says."""
+    table = served.orders(*range(100))
+    served.refresh()
+    served.rows(COUNT)
+    stop = threading.Event()
+    wrong: list[object] = []
+
+    def ask() -> None:
+        while not stop.is_set():
+            sql = "SELECT count(*), count(DISTINCT id // 100) FROM orders"
+            answer = served.service.queries.answer(Question(sql, None, 10), Running(30))
+            found = (*as_tuples(answer)[0], answer.versions["refined.orders"])
+            if found[:2] != (100, 1):
+                wrong.append(found)
+
+    askers = [threading.Thread(target=ask) for _ in range(3)]
+    for asker in askers:
+        asker.start()
+    for generation in range(1, 15):
+        replace(table, orders(*range(generation * 100, generation * 100 + 100)))
+        served.service.refresher.unit("refined.orders").due_at = 0.0  # type: ignore[union-attr]
+        served.refresh()
+    stop.set()
+    for asker in askers:
+        asker.join()
+    assert wrong == []
+    assert served.service.metrics.loads == 15
+
+
+def test_a_table_too_large_to_load_is_scanned(make_served: Make) -> None:
+    served = make_served(memory_bytes=64 << 20)
+    table = served.table()
+    wide = ["x" * 10_000 for _ in range(5_000)]
+    append(table, pa.table({"id": range(5_000), "item": wide}, schema=ORDERS))
+    served.refresh()
+    answer = served.ask("SELECT count(*), max(id) FROM orders WHERE id >= 10")
+    assert (as_tuples(answer), answer.scanned) == ([(4990, 4999)], ["refined.orders"])
+    assert served.state() == "scanned"
+    append(table, orders(9_999))
+    served.refresh()
+    assert served.rows("SELECT max(id) FROM orders") == [(9_999,)]
+    assert as_tuples(served.look_up("orders", id="9999")) == [(9_999, "item-9999")]
+
+
+def test_a_loaded_table_that_grows_too_large_is_scanned_from_then_on(make_served: Make) -> None:
+    served = make_served(memory_bytes=64 << 20)
+    table = served.orders(1)
+    served.refresh()
+    assert served.ask(COUNT).scanned == []
+    wide = ["x" * 10_000 for _ in range(5_000)]
+    append(table, pa.table({"id": range(5_000), "item": wide}, schema=ORDERS))
+    served.refresh()
+    answer = served.ask(COUNT)
+    assert (as_tuples(answer), answer.scanned) == ([(5_001,)], ["refined.orders"])
+
+
+def test_tables_not_used_for_longest_make_room(make_served: Make) -> None:
+    served = make_served(memory_bytes=64 << 20)
+    item = ["x" * 1_000 for _ in range(11_000)]
+    for name in "abcd":
+        rows = pa.table({"id": range(11_000), "item": item}, schema=ORDERS)
+        append(served.table(f"refined.{name}"), rows)
+    served.refresh()
+    for name in "abcd":
+        assert served.rows(f"SELECT count(*) FROM {name}") == [(11_000,)]
+    states = [served.state(f"refined.{name}") for name in "abcd"]
+    assert (states[0], states[-1]) == ("listed", "loaded")
+    assert served.service.metrics.evictions > 0
+    assert served.rows("SELECT count(*) FROM a") == [(11_000,)]
+
+
+def test_a_table_whose_files_are_gone_is_unavailable_and_the_others_are_not(
+    served: ServedLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = served.orders(1, name="refined.broken")
+    served.orders(1)
+    for file in broken.files():
+        (broken.place / file.path).unlink()
+    served.refresh()
+    with caplog.at_level(logging.WARNING), pytest.raises(TableUnavailable, match="broken"):
+        served.rows("SELECT * FROM broken")
+    assert served.rows(COUNT) == [(1,)]
+
+
+def test_a_refresh_that_fails_leaves_what_was_shown(
+    served: ServedLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    table = served.orders(1)
+    served.refresh()
+    assert served.rows(COUNT) == [(1,)]
+    append(table, orders(2))
+    for file in table.added(1, 2):
+        (table.place / file.path).rename(table.place / "away")
+    with caplog.at_level(logging.WARNING):
+        served.refresh()
+        served.refresh()
+    assert served.rows(COUNT) == [(1,)]
+    assert len([one for one in caplog.records if "cannot be refreshed" in one.message]) == 1
+
+
+def test_a_large_table_that_is_looked_up_gets_an_index(served: ServedLake) -> None:
+    served.orders(*range(120_000))
+    served.refresh()
+    for _ in range(3):
+        served.look_up("orders", id="77")
+    served.refresh()
+    unit = served.service.refresher.unit("refined.orders")
+    assert unit is not None
+    assert unit.tables[0].index == "id"
+    assert as_tuples(served.look_up("orders", id="119999")) == [(119_999, "item-119999")]
