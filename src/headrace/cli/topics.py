@@ -1,4 +1,4 @@
-"""`headrace topics`: list, describe, create, alter and delete topics of any Kafka cluster."""
+"""`headrace topics`: list, describe, create, alter, delete and measure topics of any cluster."""
 
 import fnmatch
 from collections.abc import Callable, Sequence
@@ -10,6 +10,7 @@ import msgspec
 from headrace.cli.options import (
     admin,
     as_mapping,
+    client_properties,
     cluster_options,
     confirm,
     json_option,
@@ -241,6 +242,49 @@ def parse_replicas(text: str) -> tuple[tuple[int, ...], ...]:
             f"{text!r} is no assignment; join the brokers of a partition by ':' and partitions"
             " by ',' as in 1:2,2:3"
         ) from error
+
+
+@command.command("profile")
+@click.argument("topic")
+@click.option(
+    "--records",
+    "-n",
+    type=click.IntRange(1, 1_000_000),
+    default=10_000,
+    show_default=True,
+    help="Measure so many of the last records.",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Measure the records of the last so many seconds instead.",
+)
+@cluster_options
+@json_option
+def profile_topic(
+    topic: str, records: int, seconds: float | None, as_json: bool, **cluster: Any
+) -> None:
+    """Measure what TOPIC is like: velocity, sizes, gaps, format, keys, skew.
+
+    \b
+    headrace topics profile orders
+    headrace topics profile orders --seconds 60 --json
+
+    Ends with a source for pipeline.toml that reads it.
+    """
+    from headrace.cli.topic_profile import print_profile
+    from headrace.client import profiling
+    from headrace.client.cluster import check_reachable
+
+    settings = client_properties(cluster["command_config"], cluster["properties"])
+    check_reachable(cluster["bootstrap"], settings)
+    found = profiling.profile_topic(
+        cluster["bootstrap"], topic, settings, records=records, seconds=seconds
+    )
+    if as_json:
+        print_json(found)
+    else:
+        print_profile(found)
 
 
 def troubled(

@@ -1,0 +1,318 @@
+"""What a source is like, measured from a sample of its records (ARC-6): pure arithmetic.
+
+Velocity, size, frequency, format, keys, skew, bandwidth, heterogeneity; and from them a suggestion
+how a pipeline may read it.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from headrace.client.payload_shapes import (
+    STRUCTURE,
+    Kind,
+    Shape,
+    common_kind,
+    csv_ddl,
+    ddl_of_fields,
+    delimiter_of,
+    shape_of,
+    types_of,
+)
+
+TOP_KEYS = 5
+KEY_TEXT_MAX = 40
+SHAPES_LOOKED_AT = 2_000
+"""Payloads are parsed for their shape; so many of a sample tell enough."""
+
+REGULAR_BELOW = 0.5
+BURSTY_ABOVE = 1.5
+"""Variation of the gaps: 0 is a clock, 1 is chance, more is bursts."""
+
+
+class Sampled(msgspec.Struct, frozen=True, gc=False):
+    """What is measured of one record."""
+
+    partition: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    header_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.key or b"") + len(self.value or b"") + self.header_bytes
+
+
+class Velocity(msgspec.Struct, frozen=True):
+    """How much comes per second of the records' own time; None if that cannot be told."""
+
+    records_per_s: float | None
+    bytes_per_s: float | None
+    megabits_per_s: float | None
+    span_s: float
+
+
+class Sizes(msgspec.Struct, frozen=True):
+    """Sizes of whole records, in bytes."""
+
+    min: int
+    p50: int
+    p99: int
+    max: int
+    mean: float
+
+
+class Frequency(msgspec.Struct, frozen=True):
+    """The gaps between records, in milliseconds."""
+
+    pattern: str
+    """regular, irregular, bursty, or unknown where all records have one time."""
+    gap_ms_p50: float
+    gap_ms_p99: float
+    gap_ms_max: float
+    variation: float | None
+
+
+class FormatGuess(msgspec.Struct, frozen=True):
+    """What payloads seem to be."""
+
+    structure: str
+    kind: str
+    share: float
+    schema: str | None
+    """Spark's DDL of JSON or CSV."""
+    detail: str = ""
+    kinds: dict[str, float] = {}
+
+
+class Heterogeneity(msgspec.Struct, frozen=True):
+    """How alike the payloads are: the share of the most frequent shape, and how many there are."""
+
+    main_shape_share: float
+    shapes: int
+
+
+class KeySkew(msgspec.Struct, frozen=True):
+    """How records spread over keys and partitions."""
+
+    distinct: int
+    null_share: float
+    top: list[tuple[str, float]]
+    partition_records: dict[int, int]
+    partition_skew: float | None
+    """The fullest partition's records over what each would have if all had the same."""
+
+
+class Profile(msgspec.Struct, frozen=True):
+    """All that was measured."""
+
+    topic: str
+    records: int
+    velocity: Velocity
+    size: Sizes
+    frequency: Frequency
+    format: FormatGuess
+    heterogeneity: Heterogeneity
+    keys: KeySkew
+    compression: dict[str, int]
+    """How many of the batches looked at have which compression."""
+    zstd_ratio: float | None
+    """How many times smaller a sample of the values is with zstd."""
+    suggestion: str
+
+
+def profile_of(
+    topic: str,
+    records: Sequence[Sampled],
+    partition_records: Mapping[int, int],
+    codecs: Sequence[str],
+    zstd_ratio: float | None,
+) -> Profile:
+    """Measure a sample that has at least one record."""
+    shapes = [shape_of(record.value) for record in evenly(records, SHAPES_LOOKED_AT)]
+    guess = format_of(shapes, [record.value for record in evenly(records, SHAPES_LOOKED_AT)])
+    return Profile(
+        topic=topic,
+        records=len(records),
+        velocity=velocity_of(records),
+        size=sizes_of([record.size_bytes for record in records]),
+        frequency=frequency_of([record.timestamp_ms for record in records]),
+        format=guess,
+        heterogeneity=heterogeneity_of(shapes),
+        keys=keys_of([record.key for record in records], partition_records),
+        compression=dict(Counter(codecs)),
+        zstd_ratio=zstd_ratio,
+        suggestion=suggestion_of(topic, guess),
+    )
+
+
+def evenly(records: Sequence[Sampled], count_max: int) -> Sequence[Sampled]:
+    """At most so many of the records, from all over the sample."""
+    step = max(1, math.ceil(len(records) / count_max))
+    return records[::step]
+
+
+def velocity_of(records: Sequence[Sampled]) -> Velocity:
+    """The sum of what each partition gets, each over its own span: samples differ in length."""
+    by_partition: dict[int, list[Sampled]] = {}
+    for record in records:
+        by_partition.setdefault(record.partition, []).append(record)
+    rate = volume = 0.0
+    is_known = False
+    for part in by_partition.values():
+        times = [record.timestamp_ms for record in part]
+        span_s = (max(times) - min(times)) / 1000
+        if span_s > 0:
+            # n records have n - 1 gaps between them.
+            rate += (len(part) - 1) / span_s
+            mean_bytes = sum(record.size_bytes for record in part) / len(part)
+            volume += mean_bytes * (len(part) - 1) / span_s
+            is_known = True
+    times = [record.timestamp_ms for record in records]
+    return Velocity(
+        records_per_s=rate if is_known else None,
+        bytes_per_s=volume if is_known else None,
+        megabits_per_s=volume * 8 / 1e6 if is_known else None,
+        span_s=(max(times) - min(times)) / 1000,
+    )
+
+
+def sizes_of(sizes: Iterable[int]) -> Sizes:
+    ordered = sorted(sizes)
+    return Sizes(
+        min=ordered[0],
+        p50=ordered[rank(len(ordered), 0.5)],
+        p99=ordered[rank(len(ordered), 0.99)],
+        max=ordered[-1],
+        mean=sum(ordered) / len(ordered),
+    )
+
+
+def rank(count: int, share: float) -> int:
+    """The place of a quantile among so many ordered values."""
+    return min(count - 1, math.ceil(count * share) - 1)
+
+
+def frequency_of(times_ms: Sequence[int]) -> Frequency:
+    ordered = sorted(times_ms)
+    gaps = sorted(later - earlier for earlier, later in pairwise(ordered))
+    if not gaps or not gaps[-1]:
+        return Frequency("unknown", 0, 0, 0, None)
+    mean = sum(gaps) / len(gaps)
+    variation = math.sqrt(sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) / mean
+    pattern = "irregular"
+    if variation < REGULAR_BELOW:
+        pattern = "regular"
+    elif variation > BURSTY_ABOVE:
+        pattern = "bursty"
+    return Frequency(
+        pattern,
+        gap_ms_p50=gaps[rank(len(gaps), 0.5)],
+        gap_ms_p99=gaps[rank(len(gaps), 0.99)],
+        gap_ms_max=gaps[-1],
+        variation=variation,
+    )
+
+
+def format_of(shapes: Sequence[Shape], values: Sequence[bytes | None]) -> FormatGuess:
+    """What most payloads are, and the columns that they have in common."""
+    kind = common_kind(shapes)
+    counted = Counter(shape.kind for shape in shapes)
+    schema = None
+    detail = ""
+    if kind is Kind.JSON:
+        objects = [shape.fields for shape in shapes if shape.fields is not None]
+        schema = ddl_of_fields(types_of(objects)) or None
+    elif kind is Kind.WIRE_FORMAT:
+        ids = Counter(shape.detail for shape in shapes if shape.kind is kind)
+        detail = ", ".join(name for name, _ in ids.most_common(TOP_KEYS))
+    elif kind is Kind.CSV:
+        kind, schema, detail = _csv_guess(shapes, values)
+    return FormatGuess(
+        structure=STRUCTURE.get(kind, "unknown"),
+        kind=kind.value,
+        share=counted[kind] / len(shapes),
+        schema=schema,
+        detail=detail,
+        kinds={found.value: count / len(shapes) for found, count in counted.most_common()},
+    )
+
+
+def _csv_guess(
+    shapes: Sequence[Shape], values: Sequence[bytes | None]
+) -> tuple[Kind, str | None, str]:
+    """Lines are CSV if they have the same number of fields by the same sign; else they are text."""
+    lines = [
+        (value or b"").decode("utf-8").strip()
+        for shape, value in zip(shapes, values, strict=True)
+        if shape.kind is Kind.CSV
+    ]
+    delimiter = delimiter_of(lines)
+    if delimiter is None:
+        return Kind.TEXT, None, ""
+    return Kind.CSV, csv_ddl(lines, delimiter), delimiter
+
+
+def heterogeneity_of(shapes: Sequence[Shape]) -> Heterogeneity:
+    counted = Counter((shape.kind, shape.detail) for shape in shapes if shape.kind is not Kind.NULL)
+    if not counted:
+        return Heterogeneity(1.0, 0)
+    return Heterogeneity(counted.most_common(1)[0][1] / counted.total(), len(counted))
+
+
+def keys_of(keys: Sequence[bytes | None], partition_records: Mapping[int, int]) -> KeySkew:
+    counted = Counter(key for key in keys if key is not None)
+    total = sum(partition_records.values())
+    return KeySkew(
+        distinct=len(counted),
+        null_share=1 - counted.total() / len(keys),
+        top=[(key_text(key), count / len(keys)) for key, count in counted.most_common(TOP_KEYS)],
+        partition_records=dict(partition_records),
+        partition_skew=(
+            max(partition_records.values()) * len(partition_records) / total if total else None
+        ),
+    )
+
+
+def key_text(key: bytes) -> str:
+    """A key for people: text where it is text, else hexadecimal."""
+    try:
+        text = key.decode("utf-8")
+    except UnicodeDecodeError:
+        text = f"0x{key.hex()}"
+    if not text.isprintable():
+        text = f"0x{key.hex()}"
+    return text if len(text) <= KEY_TEXT_MAX else f"{text[:KEY_TEXT_MAX]}..."
+
+
+def suggestion_of(topic: str, guess: FormatGuess) -> str:
+    """A source of a pipeline that reads this topic, for pipeline.toml."""
+    name = "".join(sign if sign.isascii() and sign.isalnum() else "_" for sign in topic)
+    name = f"_{name}" if name[0].isdigit() else name
+    lines = [f"[sources.{name}]", f"topic = {toml_text(topic)}"]
+    options: dict[str, str] = {}
+    match guess.kind:
+        case Kind.JSON.value if guess.schema:
+            lines += ['format = "json"', f"schema = {toml_text(guess.schema)}"]
+        case Kind.CSV.value if guess.schema:
+            lines += ['format = "csv"', f"schema = {toml_text(guess.schema)}"]
+            if guess.detail != ",":
+                options["delimiter"] = guess.detail
+        case Kind.WIRE_FORMAT.value:
+            lines.append('format = "avro"')
+            options["schema.registry.url"] = "http://127.0.0.1:8081"
+        case _:
+            lines.append('format = "bytes"')
+    if options:
+        lines += ["", f"[sources.{name}.options]"]
+        lines += [f"{toml_text(option)} = {toml_text(value)}" for option, value in options.items()]
+    return "\n".join(lines) + "\n"
+
+
+def toml_text(text: str) -> str:
+    """A TOML string: its escapes are JSON's, but for one control character."""
+    return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")
