@@ -242,7 +242,7 @@ def test_other_readers_of_delta_see_the_same_table(lake: Lake) -> None:
     assert sorted(delta.to_pyarrow_table().to_pylist(), key=lambda row: row["id"]) == rows
     assert delta.to_pyarrow_table(filters=[("id", ">", 7)]).num_rows == 2
     paths = delta.file_uris()
-    found = duckdb.sql(f"SELECT count(*), min(id), max(id) FROM read_parquet({paths!r})")
+    found = duckdb.execute(f"SELECT count(*), min(id), max(id) FROM read_parquet({paths!r})")
     assert found.fetchall() == [(10, 0, 9)]
 
 

@@ -1,0 +1,54 @@
+"""What differs between two versions of a table."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headrace.lake.catalog import Lake
+from headrace.lake.differences import difference
+from headrace.lake.tables import Table
+from tests.lakes import numbers
+
+SCHEMA = pa.schema([("id", pa.int32()), ("name", pa.string())])
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Lake(tmp_path).create("raw.orders", SCHEMA)
+
+
+def test_added_and_removed_rows_are_found_in_both_directions(table: Table) -> None:
+    numbers(table, 1, 2, 2)
+    table.upsert(pa.table({"id": [1, 3], "name": ["x", "y"]}), ["id"])
+    found = difference(table, 1, 2, 10)
+    assert (found.rows_added, found.rows_removed) == (2, 1)
+    assert {row["name"] for row in found.added.to_pylist()} == {"x", "y"}
+    assert found.removed.to_pylist() == [{"id": 1, "name": "n1"}]
+    assert difference(table, 2, 1, 10).rows_added == 1
+
+
+def test_rows_are_counted_beyond_those_that_are_shown(table: Table) -> None:
+    numbers(table, *range(50))
+    found = difference(table, 0, 1, 3)
+    assert (found.added.num_rows, found.rows_added) == (3, 50)
+
+
+def test_rewritten_files_are_no_difference(table: Table) -> None:
+    numbers(table, 1)
+    numbers(table, 2)
+    table.optimize()
+    found = difference(table, 2, 3, 10)
+    assert (found.rows_added, found.rows_removed) == (0, 0)
+
+
+def test_changes_of_the_schema_are_told_in_words(table: Table) -> None:
+    numbers(table, 1)
+    table.evolve(pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.float64())]))
+    found = difference(table, 1, 2, 10)
+    assert found.schema_changes == [
+        "column price double was added",
+        "column id was int and is long",
+    ]
+    assert (found.rows_added, found.rows_removed) == (0, 0)
+    assert difference(table, 2, 1, 10).schema_changes[0] == "column price double was removed"

@@ -1,0 +1,103 @@
+"""Merged views: batch and speed layer make one table, nothing counted twice."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headrace.lake.catalog import Lake, MergedViewEntry
+from headrace.lake.commits import Token
+from headrace.lake.errors import LakeError, NoSuchTable
+from headrace.lake.lineage import Lineage
+from headrace.lake.merging import covered_version, input_of, pair
+from tests.lakes import written
+
+COLUMNS = [("word", pa.string()), ("n", pa.int64()), ("most", pa.int32())]
+VIEW = MergedViewEntry(
+    "refined.words",
+    ("word",),
+    {"n": "sum", "most": "max"},
+    "refined.words__batch",
+    "refined.words__speed",
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    lake = Lake(tmp_path)
+    lake.create(VIEW.batch, pa.schema(COLUMNS))
+    lake.create(VIEW.speed, pa.schema([*COLUMNS, ("_commit_version", pa.int64())]))
+    lake.put_view(VIEW.name, VIEW)
+    return lake
+
+
+def add_speed(lake: Lake, *rows: tuple[str | None, int, int, int]) -> None:
+    table = lake.table(VIEW.speed)
+    names = table.schema.names
+    table.append(written(table, [dict(zip(names, row, strict=True)) for row in rows]))
+
+
+def run_batch(lake: Lake, covered: int, *rows: tuple[str | None, int, int]) -> None:
+    table = lake.table(VIEW.batch)
+    files = written(table, [dict(zip(table.schema.names, row, strict=True)) for row in rows])
+    table.replace(files, Token("batch", covered), Lineage(inputs={"raw.text": (-1, covered)}))
+
+
+def content(lake: Lake) -> set[tuple[object, ...]]:
+    return {tuple(row.values()) for row in lake.merged_rows(VIEW.name).to_pylist()}
+
+
+def test_before_the_first_batch_run_all_is_from_the_speed_layer(lake: Lake) -> None:
+    """ARC-1"""
+    add_speed(lake, ("a", 1, 5, 1), ("a", 2, 7, 2), ("b", 1, 1, 2))
+    assert content(lake) == {("a", 3, 7), ("b", 1, 1)}
+
+
+def test_what_the_batch_layer_covers_is_not_counted_again(lake: Lake) -> None:
+    """ARC-1"""
+    add_speed(lake, ("a", 1, 5, 1), ("a", 2, 7, 2), (None, 4, 4, 3))
+    run_batch(lake, 2, ("a", 3, 7))
+    assert content(lake) == {("a", 3, 7), (None, 4, 4)}
+    add_speed(lake, ("a", 10, 1, 4))
+    assert content(lake) == {("a", 13, 7), (None, 4, 4)}
+
+
+def test_a_batch_run_may_be_ahead_of_the_speed_layer(lake: Lake) -> None:
+    run_batch(lake, 9, ("a", 30, 7))
+    add_speed(lake, ("a", 1, 5, 8), ("a", 2, 7, 9))
+    assert content(lake) == {("a", 30, 7)}
+
+
+def test_the_view_has_the_types_of_its_batch_table(lake: Lake) -> None:
+    add_speed(lake, ("a", 1, 5, 1))
+    assert lake.merged_rows(VIEW.name).schema.types == [pa.string(), pa.int64(), pa.int32()]
+
+
+def test_rewriting_and_restoring_the_batch_table_keep_what_it_covers(lake: Lake) -> None:
+    run_batch(lake, 2, ("a", 3, 7))
+    run_batch(lake, 5, ("a", 4, 7))
+    batch = lake.table(VIEW.batch)
+    batch.optimize()
+    assert covered_version(batch) == 5
+    batch.restore(1)
+    assert covered_version(batch) == 2
+    assert input_of(batch) == "raw.text"
+
+
+def test_the_layers_are_read_at_fixed_versions(lake: Lake) -> None:
+    add_speed(lake, ("a", 1, 5, 1))
+    run_batch(lake, 1, ("a", 1, 5))
+    now = pair(lake, VIEW)
+    assert (now.batch_version, now.covered_version, now.speed_version) == (1, 1, 1)
+
+
+def test_a_batch_table_of_two_inputs_is_refused(lake: Lake) -> None:
+    lineage = Lineage(inputs={"raw.a": (0, 1), "raw.b": (0, 1)})
+    lake.table(VIEW.batch).append([], Token("batch", 0), lineage)
+    with pytest.raises(LakeError, match="an aggregate of one"):
+        lake.merged_rows(VIEW.name)
+
+
+def test_a_misspelt_view_is_named(lake: Lake) -> None:
+    with pytest.raises(NoSuchTable, match=r"did you mean refined\.words"):
+        lake.view("refined.word")
