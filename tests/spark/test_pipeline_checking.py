@@ -1,0 +1,161 @@
+"""The dry run with Spark: every query analysed, each complaint at its line."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headrace.lake.catalog import Lake
+from headrace.pipelines.checking import check, check_topics
+from headrace.testing.process import BrokerProcess
+from tests.declared_pipelines import SETTINGS, load_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.spark.conftest import MakeTopic
+
+RAW = "CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);\n"
+WRONG = (
+    RAW
+    + """CREATE STREAMING TABLE staging.a AS
+SELECT id,
+  prize
+FROM STREAM(raw.orders);
+CREATE STREAMING TABLE staging.b AS SELECT * FROM STREAM(staging.a);
+CREATE STREAMING TABLE staging.c AS SELECT * FROM raw.orders;
+CREATE STREAMING TABLE staging.d AS SELECT id, count(*) AS n FROM STREAM(raw.orders) GROUP BY id;
+CREATE STREAMING TABLE staging.e AS SELEC * FROM STREAM(raw.orders);
+CREATE STREAMING TABLE staging.f
+  (CONSTRAINT p EXPECT (prize > 1), CONSTRAINT q EXPECT (price), CONSTRAINT r EXPECT UNIQUE (idd),
+   CONSTRAINT s EXPECT BATCH (avg(prize) > 1), CONSTRAINT t EXPECT FRESH op WITHIN 1 HOUR)
+  PARTITIONED BY (day) KEYS (key)
+AS SELECT * FROM STREAM(raw.orders);
+CREATE STREAMING TABLE staging.g AS SELECT id FROM STREAM(raw.orders);
+CREATE FLOW g2 AS INSERT INTO staging.g BY NAME SELECT true AS id FROM STREAM(raw.orders);
+CREATE STREAMING TABLE trusted.h;
+CREATE FLOW h AS AUTO CDC INTO trusted.h FROM STREAM(raw.orders) KEYS (idd) SEQUENCE BY tss
+  APPLY AS DELETE WHEN opp = 'D';
+CREATE MATERIALIZED VIEW refined.i AS SELECT * FROM STREAM(raw.orders);
+CREATE MERGED VIEW refined.j MERGE (m SUM) AS SELECT id, 1 AS n FROM STREAM(raw.orders);
+"""
+)
+FUNCTIONS = """from headrace import pipelines as dp
+
+@dp.table(name="staging.k")
+def k():
+    frame = dp.read_stream("raw.orders")
+    return frame.select("nope")
+
+@dp.table(name="staging.l")
+def l():
+    return dp.read_stream("raw." + "nowhere")
+
+@dp.table(name="staging.m")
+def m():
+    return {}["x"]
+
+@dp.table(name="staging.n")
+def n():
+    dp.read_stream("raw.orders")
+"""
+
+
+def test_all_mistakes_are_told_at_once_each_at_its_line(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    pipeline = load_folder(tmp_path, {"a.sql": WRONG, "b.py": FUNCTIONS})
+    found = [str(one) for one in check(pipeline, spark=spark).problems]
+    wanted = [
+        ("a.sql:4: ", "`prize` cannot be resolved. Did you mean one of the following? [`price`"),
+        ("a.sql:7: ", "staging.c: nothing in it is read as rows come; write STREAM(name)"),
+        ("a.sql:8: ", "staging.d: Invalid streaming output mode: append."),
+        ("a.sql:9: ", "Syntax error at or near 'SELEC'"),
+        ("a.sql:10: ", "staging.f has no column day; it has id, price, ts, op"),
+        ("a.sql:10: ", "staging.f has no column key"),
+        ("a.sql:10: ", "the expectation 'p' of staging.f: A column"),
+        ("a.sql:10: ", "the expectation 'q' of staging.f: it is a double, and must be true or fal"),
+        ("a.sql:10: ", "staging.f (unique) has no column idd"),
+        ("a.sql:10: ", "the expectation 's' of staging.f: A column"),
+        ("a.sql:10: ", "the expectation 't' of staging.f: op is a string, and only times are fre"),
+        ("a.sql:15: ", "staging.g: its flows do not fit together"),
+        ("a.sql:18: ", "h has no column idd; it has id, price, ts, op"),
+        ("a.sql:18: ", "h has no column tss"),
+        ("a.sql:18: ", "h, deletes: A column"),
+        ("a.sql:20: ", "refined.i is computed whole, and its query reads a stream"),
+        ("a.sql:21: ", "refined.j has no column m; it has id, n"),
+        ("b.py:6: ", "`nope` cannot be resolved"),
+        ("b.py:8: ", "there is no raw.nowhere to read"),
+        ("b.py:14: ", "KeyError: 'x'"),
+        ("b.py:16: ", "n returned NoneType"),
+    ]
+    assert [line[: len(place)] for line, (place, _) in zip(found, wanted, strict=True)] == [
+        place for place, _ in wanted
+    ], "\n".join(found)
+    for line, (_, text) in zip(found, wanted, strict=True):
+        assert text in line
+    assert not any("\n" in line or "SQLSTATE" in line for line in found)
+
+
+def test_columns_and_edges_are_as_spark_sees_them(spark: "SparkSession", tmp_path: Path) -> None:
+    pipeline = load_folder(
+        tmp_path,
+        {
+            "a.sql": RAW + "CREATE TEMPORARY VIEW v AS SELECT id, ts FROM STREAM(raw.orders);\n"
+            "CREATE STREAMING TABLE trusted.t AS SELECT *, date(ts) AS day FROM STREAM(v);",
+            "b.py": "from headrace import pipelines as dp\n"
+            "@dp.materialized_view(name='refined.n')\n"
+            "def n(): return dp.read('.'.join(['trusted', 't'])).groupBy('day').count()",
+        },
+    )
+    report = check(pipeline, spark=spark)
+    assert report.problems == ()
+    assert report.columns["trusted.t"] == (("id", "bigint"), ("ts", "timestamp"), ("day", "date"))
+    assert report.columns["refined.n"] == (("day", "date"), ("count", "bigint"))
+    assert [edge.source for edge in report.graph.inputs("refined.n")] == ["trusted.t"]
+
+
+def test_rules_of_entry_are_checked_against_the_payloads_columns(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """ARC-7: filters and categories at entry."""
+    fine = SETTINGS + "where = \"id > 0\"\ncategory = \"if(price > 9, 'big', 'small')\"\n"
+    report = check(load_folder(tmp_path / "1", {"a.sql": RAW}, fine), spark=spark)
+    assert report.problems == ()
+    assert ("_category", "string") in report.columns["raw.orders"]
+    wrong = check(
+        load_folder(tmp_path / "2", {"a.sql": RAW}, SETTINGS + 'where = "x > 0"'), spark=spark
+    )
+    assert "pipeline.toml:5: sources.orders: A column" in str(wrong.problems[0])
+
+
+def test_a_table_that_is_there_may_grow_but_not_narrow(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """ARC-4: schemas evolve by rule."""
+    sql = RAW + "CREATE STREAMING TABLE staging.x AS SELECT id, price FROM STREAM(raw.orders);"
+    pipeline = load_folder(tmp_path, {"a.sql": sql})
+    lake = Lake(pipeline.settings.lake)
+    lake.create("raw.orders", pa.schema([("id", pa.int64())]))
+    lake.create("staging.x", pa.schema([("id", pa.int64()), ("price", pa.string())]))
+    (problem,) = check(pipeline, spark=spark).problems
+    assert str(problem).startswith("a.sql:2: staging.x does not fit its table: column price is str")
+
+
+def test_topics_that_are_missing_are_told(
+    spark: "SparkSession", tmp_path: Path, broker: BrokerProcess, make_topic: "MakeTopic"
+) -> None:
+    topic = make_topic("present")
+    settings = (
+        f'[pipeline]\nname = "shop"\nbootstrap = "{broker.bootstrap_servers}"\n'
+        f'[sources.here]\ntopic = "{topic}"\n[sources.gone]\ntopic = "no-such-topic"\n'
+        '[sources.many]\npattern = "no-such-.*"\n'
+    )
+    sql = (
+        "CREATE SINK out TOPIC 'not-yet';\n"
+        "CREATE FLOW f AS INSERT INTO out BY NAME SELECT value FROM STREAM(sources.here);"
+    )
+    found = check_topics(load_folder(tmp_path, {"a.sql": sql}, settings))
+    assert [str(one.place) for one in found.problems] == ["pipeline.toml:6"]
+    assert "headrace topics create no-such-topic" in found.problems[0].text
+    assert ["no-such-.*" in found.notes[0], "not-yet" in found.notes[1]] == [True, True]

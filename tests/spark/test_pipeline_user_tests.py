@@ -1,0 +1,84 @@
+"""What users test their pipelines with: rows given, flows run, tables looked at."""
+
+import datetime as dt
+import runpy
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.errors import ExpectationFailed
+from headrace.pipelines.templates import write_template
+from headrace.pipelines.testing import PipelineTest
+from tests.declared_pipelines import write_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+TABLES = """
+CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
+CREATE STREAMING TABLE trusted.latest KEYS (id)
+AS SELECT id, price FROM STREAM(raw.orders);
+CREATE STREAMING TABLE trusted.sane (CONSTRAINT paid EXPECT (price > 0) ON VIOLATION FAIL UPDATE)
+AS SELECT id, price FROM STREAM(raw.orders);
+CREATE SINK alerts TOPIC 'alerts';
+CREATE FLOW big AS INSERT INTO alerts BY NAME SELECT id FROM STREAM(raw.orders) WHERE price > 90;
+"""
+
+
+@pytest.fixture
+def shop(spark: "SparkSession", tmp_path: Path) -> PipelineTest:
+    folder = write_folder(tmp_path, {"a.sql": TABLES})
+    return PipelineTest(folder, spark, tmp_path / "place")
+
+
+def test_the_template_passes_its_own_tests(spark: "SparkSession", tmp_path: Path) -> None:
+    write_template(tmp_path / "shop")
+    tests = runpy.run_path(str(tmp_path / "shop" / "tests" / "test_orders.py"))
+    run = [test for name, test in tests.items() if name.startswith("test_")]
+    for number, test in enumerate(run):
+        test(PipelineTest(tmp_path / "shop", spark, tmp_path / str(number)))
+    assert len(run) == 3
+
+
+def test_payloads_are_decoded_as_in_earnest(shop: PipelineTest) -> None:
+    shop.given("sources.orders", ['{"id": 1, "price": 2.5}', b"this is no JSON"])
+    shop.run("raw.orders")
+    (row,) = shop.rows("raw.orders")
+    assert (row["id"], row["price"], row["topic"], row["offset"]) == (1, 2.5, "orders", 0)
+    (refused,) = shop.quarantined("raw.orders")
+    assert (refused["payload"], refused["offset"]) == (b"this is no JSON", 1)
+
+
+def test_a_second_run_goes_on_where_the_first_has_ended(shop: PipelineTest) -> None:
+    shop.given("raw.orders", [{"id": 1, "price": 1.0, "ts": NOON}, {"id": 2, "price": 95.0}])
+    shop.run("trusted.latest", "alerts")
+    shop.given("raw.orders", [{"id": 1, "price": 91.0}])
+    shop.run("trusted.latest", "alerts")
+    kept = sorted(shop.rows("trusted.latest"), key=lambda row: row["id"])
+    assert kept == [{"id": 1, "price": 91.0}, {"id": 2, "price": 95.0}]
+    assert shop.rows("alerts") == [{"id": 2}, {"id": 1}]
+
+
+def test_an_expectation_that_fails_a_flow_fails_its_test(shop: PipelineTest) -> None:
+    shop.given("raw.orders", [{"id": 1, "price": -1.0}])
+    with pytest.raises(ExpectationFailed, match="'paid'"):
+        shop.run("trusted.sane")
+    assert shop.rows("trusted.sane") == []
+
+
+def test_rows_that_fit_nowhere_are_refused_with_what_would_fit(shop: PipelineTest) -> None:
+    with pytest.raises(
+        PipelineError, match=r"raw\.orders has no column prize; .*did you mean price"
+    ):
+        shop.given("raw.orders", [{"prize": 1.0}])
+    with pytest.raises(PipelineError, match=r"do not fit raw\.orders"):
+        shop.given("raw.orders", [{"price": "cheap"}])
+    with pytest.raises(PipelineError, match=r"did you mean raw\.orders"):
+        shop.given("raw.oders", [])
+    with pytest.raises(PipelineError, match="keeps no rows of its own"):
+        shop.given("alerts", [])
+    with pytest.raises(PipelineError, match=r"did you mean trusted\.sane"):
+        shop.run("trusted.san")

@@ -1,0 +1,118 @@
+"""`headrace pipelines` as far as it needs neither a broker nor Spark."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from headrace.cli import pipelines
+from headrace.cli.pipeline_progress import print_status, progress_text
+from headrace.pipelines.problems import PipelineError
+from tests.declared_pipelines import write_folder
+
+TABLE = "CREATE STREAMING TABLE raw.x AS SELECT * FROM STREAM(sources.orders);"
+
+
+def call(*arguments: str | Path) -> object:
+    return pipelines.command.main([str(one) for one in arguments], standalone_mode=False)
+
+
+def test_a_new_pipeline_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call("init", tmp_path / "shop")
+    assert call("check", tmp_path / "shop", "--offline", "--no-spark") == 0
+    assert capsys.readouterr().out.endswith("shop: 1 source, 3 datasets, 2 flows: fine\n")
+
+
+def test_a_wrong_pipeline_fails_the_check(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_folder(tmp_path, {"a.sql": TABLE.replace("orders", "odrers")})
+    assert call("check", folder, "--offline", "--no-spark") == 1
+    output = capsys.readouterr()
+    assert "a.sql:1: there is no sources.odrers" in output.err
+    assert output.out.endswith("1 problem\n")
+
+
+def test_programs_get_the_problems_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_folder(tmp_path, {"a.sql": TABLE.replace("orders", "odrers")})
+    call("check", folder, "--offline", "--no-spark", "--json")
+    (report,) = json.loads(capsys.readouterr().out)
+    assert (report["problems"][0]["file"], report["problems"][0]["line"]) == ("a.sql", 1)
+    assert report["edges"] == [{"from": "sources.odrers", "to": "raw.x", "stream": True}]
+
+
+def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="headrace pipelines init NAME"):
+        call("check", tmp_path)
+
+
+def test_a_graph_is_text_or_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_folder(tmp_path, {"a.sql": TABLE})
+    call("graph", folder)
+    assert capsys.readouterr().out.startswith("sources.orders  (topic orders, json)\n└── raw.x")
+    call("graph", folder, "--svg", tmp_path / "graph.svg")
+    assert (tmp_path / "graph.svg").read_text().startswith("<svg ")
+    call("graph", folder, "--svg", "-")
+    assert capsys.readouterr().out.startswith("<svg ")
+
+
+def test_a_pipeline_that_never_ran_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_folder(tmp_path, {"a.sql": TABLE})
+    call("status", folder)
+    assert capsys.readouterr().out == "shop: never run\n"
+    call("stop", folder)
+    assert capsys.readouterr().out == "nothing was running\n"
+
+
+STATUS = {
+    "pipeline": "shop",
+    "state": "running",
+    "mode": "continuous",
+    "updated_at": "2026-03-01T12:00:00+00:00",
+    "flows": [
+        {
+            "flow": "raw.x",
+            "target": "raw.x",
+            "zone": "raw",
+            "state": "retrying",
+            "rows_in": 1200,
+            "rows_out": 1190,
+            "quarantined": 10,
+            "dropped": 0,
+            "lag": 5,
+            "last_at": None,
+            "error": "the broker is away",
+        }
+    ],
+    "views": [
+        {
+            "view": "refined.n",
+            "zone": "refined",
+            "rows": 3,
+            "last_at": None,
+            "last_duration_ms": 12,
+            "next_at": None,
+            "error": None,
+        }
+    ],
+}
+
+
+def test_progress_is_one_line_by_zones() -> None:
+    """ARC-5: what runs is seen while it runs."""
+    assert progress_text(STATUS, 300.4) == (
+        "shop: raw 1,190 > refined 3  lag 5  quarantined 10  300 rows/s"
+    )
+
+
+def test_a_status_shows_flows_views_and_what_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    print_status(STATUS)
+    output = capsys.readouterr()
+    assert output.out.startswith("shop: running, continuous, as of 2026-03-01T12:00:00+00:00\n")
+    assert "1,200" in output.out
+    assert "refined.n" in output.out
+    assert output.err == "headrace: raw.x: the broker is away\n"

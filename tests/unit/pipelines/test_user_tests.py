@@ -1,0 +1,38 @@
+"""Running the tests of a pipeline's folder."""
+
+from pathlib import Path
+
+import pytest
+
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.testing import Unsecret, folder_of
+from headrace.pipelines.user_tests import run_tests
+from tests.declared_pipelines import write_folder
+
+
+@pytest.mark.parametrize(("test", "code"), [("assert True", 0), ("assert False", 1)])
+def test_the_outcome_is_pytests(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], test: str, code: int
+) -> None:
+    folder = write_folder(tmp_path, {"tests/test_a.py": f"def test_a(): {test}"})
+    assert run_tests(folder, ["-q"]) == code
+    assert f"1 {'failed' if code else 'passed'}" in capfd.readouterr().out
+
+
+def test_a_folder_without_tests_says_where_they_belong(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match="no folder tests"):
+        run_tests(write_folder(tmp_path, {}))
+
+
+def test_a_test_belongs_to_the_nearest_pipeline_above(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path, {"tests/deep/test_a.py": ""})
+    assert folder_of(folder / "tests" / "deep" / "test_a.py") == folder
+    with pytest.raises(PipelineError, match="no folder above"):
+        folder_of(tmp_path / "test_a.py")
+
+
+def test_tests_need_no_secrets() -> None:
+    environment = Unsecret({"A": "1"})
+    assert environment.get("A") == "1"
+    assert environment.get("B", "2") == "2"
+    assert environment.get("PASSWORD") == "not-set-in-tests"
