@@ -20,7 +20,7 @@ from headrace.spark.decoding.columns.failures import (
     TOO_DEEP,
     UNEXPECTED,
 )
-from headrace.spark.decoding.columns.memory import byte_at, compiled
+from headrace.spark.decoding.columns.memory import byte_at, compiled, inlined, plain_run
 from headrace.spark.decoding.columns.spans import (
     ARRAY,
     ESCAPED,
@@ -51,7 +51,7 @@ Span = tuple[int, int, int, int]
 FIRST_VALUE, VALUE, FIRST_KEY, KEY, COMMA_OR_END = 0, 1, 2, 3, 4
 
 
-@compiled
+@inlined
 def skip_spaces(data: int, at: int, end: int) -> int:
     while at < end:
         byte = byte_at(data, at)
@@ -61,12 +61,12 @@ def skip_spaces(data: int, at: int, end: int) -> int:
     return at
 
 
-@compiled
+@inlined
 def is_hex(byte: int) -> bool:
     return ZERO <= byte <= NINE or 65 <= byte <= 70 or 97 <= byte <= 102
 
 
-@compiled
+@inlined
 def is_escape(byte: int) -> bool:
     """Whether this may follow a backslash: a quote, a backslash, a slash, or one of bfnrt."""
     if byte == QUOTE or byte == BACKSLASH or byte == 47:
@@ -74,16 +74,21 @@ def is_escape(byte: int) -> bool:
     return byte == 98 or byte == 102 or byte == 110 or byte == 114 or byte == 116
 
 
-@compiled
+@inlined
 def is_plain(byte: int) -> bool:
     """Whether a byte stands for itself within a string."""
     return byte >= SPACE and byte != QUOTE and byte != BACKSLASH
 
 
-@compiled
+@inlined
 def scan_string(data: int, at: int, end: int) -> tuple[int, int]:
     """From behind the opening quote: where the closing one is, and how the text is written."""
     kind = STRING
+    while at + 8 <= end:
+        run = plain_run(data, at)
+        at += run
+        if run < 8:
+            break
     while at < end:
         byte = byte_at(data, at)
         if byte == QUOTE:
@@ -109,14 +114,14 @@ def scan_string(data: int, at: int, end: int) -> tuple[int, int]:
     return end, CUT_SHORT
 
 
-@compiled
+@inlined
 def skip_digits(data: int, at: int, end: int) -> int:
     while at < end and ZERO <= byte_at(data, at) <= NINE:
         at += 1
     return at
 
 
-@compiled
+@inlined
 def scan_number(data: int, at: int, end: int) -> tuple[int, int]:
     """From its first byte: where the number ends, and whether it is an integer."""
     kind = INTEGER
@@ -146,7 +151,7 @@ def scan_number(data: int, at: int, end: int) -> tuple[int, int]:
     return at, kind
 
 
-@compiled
+@inlined
 def has_letters(data: int, at: int, end: int, first: int, second: int, third: int) -> bool:
     """Whether the three letters after the one at `at` are these."""
     return (
@@ -157,7 +162,7 @@ def has_letters(data: int, at: int, end: int, first: int, second: int, third: in
     )
 
 
-@compiled
+@inlined
 def scan_literal(data: int, at: int, end: int) -> tuple[int, int]:
     """true, false or null."""
     byte = byte_at(data, at)
@@ -170,7 +175,7 @@ def scan_literal(data: int, at: int, end: int) -> tuple[int, int]:
     return at, UNEXPECTED
 
 
-@compiled
+@inlined
 def scan_scalar(data: int, at: int, end: int) -> Span:
     """A value that holds no other: where its span begins and ends, and where the text goes on."""
     byte = byte_at(data, at)
@@ -184,7 +189,7 @@ def scan_scalar(data: int, at: int, end: int) -> Span:
     return at, stop, stop, kind
 
 
-@compiled
+@inlined
 def scan_key(data: int, at: int, end: int) -> Span:
     """A key with its colon: the key's span, where its value may begin, and how it is written."""
     if byte_at(data, at) != QUOTE:
@@ -249,7 +254,7 @@ def skip_container(data: int, at: int, end: int, stack: Any) -> tuple[int, int]:
             state = COMMA_OR_END
 
 
-@compiled
+@inlined
 def scan_value(data: int, at: int, end: int, stack: Any) -> Span:
     """Any value: its span's begin and end, where the text goes on, and its kind."""
     byte = byte_at(data, at)

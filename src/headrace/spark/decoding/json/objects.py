@@ -13,7 +13,7 @@ from headrace.spark.decoding.columns.failures import (
     TRAILING,
     UNEXPECTED,
 )
-from headrace.spark.decoding.columns.memory import byte_at, compiled
+from headrace.spark.decoding.columns.memory import byte_at, compiled, inlined
 from headrace.spark.decoding.columns.spans import ABSENT, ARRAY, ESCAPED, NULL, OBJECT, VOID
 from headrace.spark.decoding.json.grammar import (
     CLOSE_BRACE,
@@ -65,7 +65,7 @@ def keyed_column(
     return named_field(data, start, stop, names, name_ends, guess)
 
 
-@compiled
+@inlined
 def guessed_key(data: int, at: int, end: int, names: int, begin: int, length: int) -> int:
     """Where the value of this very key begins, if the key is here and plainly written, else -1.
 
@@ -84,7 +84,7 @@ def guessed_key(data: int, at: int, end: int, names: int, begin: int, length: in
     return after if after < end else -1
 
 
-@compiled
+@inlined
 def scan_members(
     data: int,
     at: int,
@@ -134,7 +134,7 @@ def scan_members(
         at = skip_spaces(data, at + 1, end)
 
 
-@compiled
+@inlined
 def scan_root(
     data: int,
     at: int,
