@@ -174,7 +174,7 @@ class Lambda:
         ]
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(events=EVENTS)
 def test_batch_and_speed_layer_are_the_truth_at_every_moment(events: list[tuple[Any, ...]]) -> None:
     """ARC-1: no record is counted twice at the seam, none is missed."""

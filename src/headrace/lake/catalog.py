@@ -25,6 +25,7 @@ from headrace.lake.errors import (
     LakeError,
     NoSuchTable,
     WriteFailed,
+    wheel_error,
 )
 from headrace.lake.head import canonical
 from headrace.lake.schemas import evolution, normalised, type_text
@@ -299,7 +300,7 @@ def _make(
             configuration={**PROPERTIES, **properties},
         )
     except (DeltaError, OSError) as error:
-        raise WriteFailed(f"{name} could not be made at {place}: {error}") from error
+        raise wheel_error(f"{name} at {place}", error) from error
 
 
 def _check_same(table: Table, schema: pa.Schema, partition_by: Sequence[str]) -> None:

@@ -1,11 +1,14 @@
 """What can be wrong with a table or the lake, each with what to do about it."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 from headrace.errors import HeadraceError
 
 _NAMES_MAX = 10
+_COLOURS = re.compile("\x1b\\[[0-9;]*m")
+_NO_ROOM = re.compile(r"os error (?:27|28|30|122)\b")
 
 
 class LakeError(HeadraceError):
@@ -54,3 +57,14 @@ class CommitConflict(LakeError):
 
 class UnsupportedTable(LakeError):
     """The table uses a feature of Delta Lake that is not written here."""
+
+
+def wheel_error(what: str, error: Exception) -> LakeError:
+    """What the wheel says in several coloured lines, in one; its numbers tell a full disk."""
+    text = " ".join(_COLOURS.sub("", str(error)).replace("\u21b3", ":").split())
+    if _NO_ROOM.search(text):
+        return WriteFailed(
+            f"{what} could not be written: {text}. Nothing was committed; make room or mend the"
+            " disk, and run again"
+        )
+    return LakeError(f"{what} failed: {text}")

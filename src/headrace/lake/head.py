@@ -5,13 +5,15 @@ following the commits costs one look for the next file, however large the table 
 """
 
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from headrace.lake.commits import Commit, CommitLog, Token
+from headrace.lake.commits import AddedFile, Commit, CommitLog, Token
+from headrace.lake.data_files import partition_text
 from headrace.lake.errors import LakeError, UnsupportedTable, VersionGone
 
 _FEATURES = {"appendOnly", "invariants", "timestampNtz"}
@@ -42,7 +44,11 @@ class Head:
         then there is a checkpoint that is newer than what is known here.
         """
         while self.log.has(self.version + 1):
-            self._apply(self.log.read(self.version + 1))
+            try:
+                commit = self.log.read(self.version + 1)
+            except VersionGone:
+                break  # Cleaned up since the line above.
+            self._apply(commit)
         if self.log.last_checkpoint() > self.version:
             self._open()
 
@@ -106,6 +112,25 @@ def arrow_schema(schema: DeltaSchema) -> pa.Schema:
 def canonical(schema: pa.Schema) -> pa.Schema:
     """The schema as it comes back out of Delta's log, names inside lists and maps included."""
     return arrow_schema(DeltaSchema.from_arrow(schema))
+
+
+def files_of(delta: DeltaTable) -> list[AddedFile]:
+    """The files of a version; which commit they came with is not looked up."""
+    found = pa.table(delta.get_add_actions(flatten=False))
+    names = ["path", "num_records", "size_bytes"]
+    paths, rows, sizes = (found[name].to_pylist() for name in names)
+    has_partitions = "partition" in found.column_names
+    partitions = found["partition"].to_pylist() if has_partitions else [{}] * len(paths)
+    return [
+        AddedFile(
+            version=-1,
+            path=unquote(path),
+            partition_values={name: partition_text(value) for name, value in partition.items()},
+            rows=-1 if count is None else count,
+            size_bytes=size_bytes,
+        )
+        for path, count, size_bytes, partition in zip(paths, rows, sizes, partitions, strict=True)
+    ]
 
 
 def at_version(place: Path, version: int) -> DeltaTable:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
@@ -25,9 +24,9 @@ from headrace.lake.commits import (
     transaction,
     versions_of,
 )
-from headrace.lake.data_files import DataFile, FileWriter, partition_text
-from headrace.lake.errors import CommitConflict, LakeError, TableRewritten, VersionGone, WriteFailed
-from headrace.lake.head import Head, arrow_schema, at_version
+from headrace.lake.data_files import DataFile, FileWriter
+from headrace.lake.errors import CommitConflict, LakeError, TableRewritten, VersionGone, wheel_error
+from headrace.lake.head import Head, arrow_schema, at_version, files_of
 from headrace.lake.lineage import Lineage
 from headrace.lake.schemas import conform
 
@@ -117,7 +116,7 @@ class Table:
         """Let the table hold these rows and no others, at one stroke."""
 
         def plan(head: Head) -> Actions:
-            return [*additions(files), *removals(self._files(head.delta()))]
+            return [*additions(files), *removals(files_of(head.delta()))]
 
         return self.change("replace", plan, token, lineage)
 
@@ -174,7 +173,7 @@ class Table:
 
     def files(self, version: int | None = None) -> list[AddedFile]:
         """The files that make up a version; their own `version` is not looked up and is -1."""
-        return self._files(self._delta(version))
+        return files_of(self._delta(version))
 
     def schema_at(self, version: int) -> pa.Schema:
         """The schema that a version had."""
@@ -206,8 +205,11 @@ class Table:
     def dataset(self, version: int | None = None) -> Any:
         """A version as a dataset of Arrow, which DuckDB, Polars and others query too."""
         delta = self._delta(version)
+        files = files_of(delta)
+        if version is not None:
+            self._check_files(files, version)
         by = delta.metadata().partition_columns
-        return reading.dataset(self.place, self._files(delta), arrow_schema(delta.schema()), by)
+        return reading.dataset(self.place, files, arrow_schema(delta.schema()), by)
 
     def added(self, after_version: int, to_version: int) -> list[AddedFile]:
         """The files with rows that came after a version, up to another and with it.
@@ -278,7 +280,7 @@ class Table:
                     retain_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
                 )
             except (DeltaError, OSError) as error:
-                raise LakeError(f"vacuum of {self.name} failed: {error}") from error
+                raise wheel_error(f"vacuum of {self.name}", error) from error
 
     def restore(self, version: int) -> int:
         """Let the table have the rows of an old version again, as a new version.
@@ -338,30 +340,13 @@ class Table:
                 )
             return at_version(self.place, version)
 
-    @staticmethod
-    def _files(delta: DeltaTable) -> list[AddedFile]:
-        found = pa.table(delta.get_add_actions(flatten=False))
-        partitions = found["partition"].to_pylist() if "partition" in found.column_names else None
-        return [
-            AddedFile(
-                version=-1,
-                path=unquote(path),
-                partition_values={
-                    name: partition_text(value)
-                    for name, value in (partitions[index] if partitions else {}).items()
-                },
-                rows=-1 if rows is None else rows,
-                size_bytes=size,
+    def _check_files(self, files: Sequence[AddedFile], version: int) -> None:
+        missing = [file.path for file in files if not (self.place / file.path).exists()]
+        if missing:
+            raise VersionGone(
+                f"version {version} of {self.name} cannot be read any more: {len(missing)} of its"
+                f" {len(files)} files were taken away by vacuum"
             )
-            for index, (path, rows, size) in enumerate(
-                zip(
-                    found["path"].to_pylist(),
-                    found["num_records"].to_pylist(),
-                    found["size_bytes"].to_pylist(),
-                    strict=True,
-                )
-            )
-        ]
 
     def _by_wheel(
         self,
@@ -388,10 +373,8 @@ class Table:
                     run(head.delta(), properties)
                 except CommitFailedError:
                     continue
-                except OSError as error:
-                    raise WriteFailed(f"{self.name} could not be written: {error}") from error
-                except DeltaError as error:
-                    raise LakeError(f"{operation} of {self.name} failed: {error}") from error
+                except (DeltaError, OSError) as error:
+                    raise wheel_error(f"{operation} of {self.name}", error) from error
                 head = self._newest()
                 if token is not None and not head.has(token):
                     # The wheel commits nothing where nothing changes, not even a token.

@@ -208,7 +208,7 @@ def test_a_full_disk_at_the_commit_changes_nothing(table: Table) -> None:
 def test_a_full_disk_in_a_merge_changes_nothing(table: Table) -> None:
     numbers(table, 1)
     rows = pa.table({"id": [1], "name": ["b"]}, schema=SCHEMA)
-    with files_up_to(10), pytest.raises(LakeError):
+    with files_up_to(10), pytest.raises(WriteFailed, match="Nothing was committed"):
         table.upsert(rows, ["id"], Token("writer", 1))
     assert not table.has(Token("writer", 1))
     assert table.rows()["name"].to_pylist() == ["n1"]
@@ -229,6 +229,17 @@ def test_files_of_failed_writes_go_with_vacuum_and_young_ones_stay(table: Table)
     assert (old.exists(), young.exists(), ids_of(table)) == (False, True, [1])
     with pytest.raises(LakeError, match="an hour"):
         table.vacuum(0)
+
+
+def test_a_version_whose_files_are_gone_is_named(table: Table) -> None:
+    numbers(table, 1)
+    (file,) = table.files()
+    table.replace([])
+    (table.place / file.path).unlink()
+    with pytest.raises(VersionGone, match=r"version 1 of raw\.orders .* 1 of its 1 files"):
+        table.rows(1)
+    with pytest.raises(LakeError, match="restore of raw"):
+        table.restore(1)
 
 
 def test_other_readers_of_delta_see_the_same_table(lake: Lake) -> None:
