@@ -26,7 +26,18 @@ SETTINGS: dict[str, str] = {
 }
 """What every session of ours has unless the caller says otherwise."""
 
-LOOPBACK = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+ON_THIS_MACHINE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.python.daemon.module": "headrace.spark.daemon",
+}
+"""What a local session has besides."""
+
+PYTHON = "spark.pyspark.python"
+"""Spark's setting for the Python of the executors; ours to obey, as only spark-submit does."""
+
+_CONNECT = "sc://"
+_SET_WHILE_RUNNING = "spark.sql."
 
 
 def open_session(
@@ -34,17 +45,45 @@ def open_session(
 ) -> "SparkSession":
     """A new session, or the one that this process has already.
 
-    The workers run the Python that runs this, not the first `python3` on their path.
+    `master` is `local[N]`, `spark://host:port`, `k8s://https://host:port`, or `sc://host:port` for
+    a Spark Connect server. Anything but a local one is sent headrace itself. The workers run the
+    Python that runs this, not the first `python3` on their path, unless `spark.pyspark.python`
+    names another.
     """
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    is_local = master.startswith("local")
-    if is_local:
+    from headrace.spark.shipping import ship
+
+    wanted = {**SETTINGS, **(settings or {})}
+    if master.startswith(_CONNECT):
+        session = _connect(name, master, wanted)
+        ship(session)
+    elif master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        session = _start(name, master, {**ON_THIS_MACHINE, **wanted})
+    else:
+        session = _start(name, master, wanted)
+        ship(session)
+    return session
+
+
+def _start(name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":
+    """A session with its driver in this process."""
+    os.environ.setdefault("PYSPARK_PYTHON", settings.get(PYTHON, sys.executable))
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**SETTINGS, **(LOOPBACK if is_local else {}), **(settings or {})}.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _connect(name: str, server: str, settings: Mapping[str, str]) -> "SparkSession":
+    """A session on a server; what only its own start could set is not asked for."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name).remote(server)
+    for key, value in settings.items():
+        if key.startswith(_SET_WHILE_RUNNING):
+            builder = builder.config(key, value)
     return builder.getOrCreate()

@@ -1,0 +1,57 @@
+"""Headrace itself, brought to where Spark runs Python: executors, and a Spark Connect server.
+
+Workers need a Python with the packages of `headrace[spark]` (`headrace spark doctor` lists them),
+but not headrace: it is sent as a zip, so that a cluster always runs the driver's version.
+"""
+
+import atexit
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PACKAGES = ("headrace", "pyspark_headrace")
+
+_LEFT_OUT = frozenset({"__pycache__"})
+
+
+def ship(spark: "SparkSession") -> None:
+    """Let the session's executors, and its server if that is elsewhere, import headrace."""
+    place = Path(tempfile.mkdtemp(prefix="headrace-"))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)  # Executors fetch it when they come.
+    path = str(package_zip(place))
+    if is_connect(spark):
+        spark.addArtifact(path, pyfile=True)
+    else:
+        spark.sparkContext.addPyFile(path)
+
+
+def is_connect(spark: "SparkSession") -> bool:
+    """Whether the session is a Spark Connect client, which has no SparkContext."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def package_zip(directory: Path) -> Path:
+    """A zip of the packages as they are installed here."""
+    target = directory / "headrace.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, path in sorted(_files()):
+            archive.write(path, name)
+    return target
+
+
+def _files() -> Iterator[tuple[str, Path]]:
+    for package in PACKAGES:
+        spec = find_spec(package)
+        assert spec is not None, f"{package} is a part of headrace"
+        assert spec.origin is not None, f"{package} has an __init__.py"
+        root = Path(spec.origin).parent
+        for path in root.rglob("*"):
+            if path.is_file() and not _LEFT_OUT & set(path.parts):
+                yield f"{package}/{path.relative_to(root).as_posix()}", path

@@ -1,0 +1,47 @@
+"""A job for any cluster: reads a topic, as a batch and as a stream, and writes it to others.
+
+    python -m tests.cluster_job MASTER SERVERS INPUT BATCH_OUTPUT STREAM_OUTPUT CHECKPOINT [PYTHON]
+
+Prints what it counted, as JSON. It runs in a process of its own, as a process has one session.
+"""
+
+import json
+import sys
+
+from headrace.spark.session import open_session
+
+
+def main(
+    master: str,
+    servers: str,
+    source: str,
+    batch_output: str,
+    stream_output: str,
+    checkpoint: str,
+    python: str = "",
+) -> None:
+    settings = {"spark.pyspark.python": python} if python else {}
+    spark = open_session("cluster-job", master, settings)
+    kafka = {"kafka.bootstrap.servers": servers}
+    read = {**kafka, "subscribe": source, "startingOffsets": "earliest"}
+    rows = spark.read.format("headrace").options(**read).load()
+    count = rows.count()
+    write = {**kafka, "topic": batch_output}
+    rows.select("key", "value").write.format("headrace").mode("append").options(**write).save()
+    query = (
+        spark.readStream.format("headrace")
+        .options(**read, maxOffsetsPerTrigger="1000")
+        .load()
+        .select("key", "value")
+        .writeStream.format("headrace")
+        .options(**kafka, topic=stream_output, checkpointLocation=checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    print(json.dumps({"count": count}))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
