@@ -63,7 +63,9 @@ def main() -> None:
             bootstrap = stack.enter_context(BrokerProcess(place)).bootstrap_servers
         wrong = run(given.name, bootstrap, lake)
         show(given.name, Lake(lake))
-    sys.exit("\n".join(wrong) or None)
+    if wrong:
+        sys.exit("\n".join(wrong))
+    print("\nAll numbers are as expected.toml has them.")
 
 
 if __name__ == "__main__":
