@@ -1,5 +1,6 @@
 """Rows by key: replaced, merged and deleted, each key once."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from headrace.lake.catalog import Lake
 from headrace.lake.commits import Token
 from headrace.lake.errors import LakeError
 from headrace.lake.tables import Table
+from tests.lakes import appended
 
 SCHEMA = pa.schema(
     [("word", pa.string()), ("hour", pa.int32()), ("n", pa.int64()), ("most", pa.float64())]
@@ -118,11 +120,35 @@ def test_what_cannot_be_merged_is_refused(
         table.upsert(rows(("a", 1, 1, 1.0)), keys, merge=merge, delete=delete)
 
 
-def test_a_merge_that_met_another_commit_is_computed_again(table: Table) -> None:
-    table.upsert(rows(("a", 1, 1, 1.0)), ["word", "hour"], merge=MERGE)
+def test_merges_of_two_processes_at_once_are_all_counted(table: Table) -> None:
     others = [Table(table.name, table.place) for _ in range(2)]
-    stale = others[0]
-    assert stale.version == 1
-    others[1].upsert(rows(("a", 1, 10, 1.0)), ["word", "hour"], merge=MERGE)
-    stale.upsert(rows(("a", 1, 100, 1.0)), ["word", "hour"], merge=MERGE)
-    assert content(table) == {("a", 1, 111, 1.0)}
+
+    def merge(other: Table) -> None:
+        for _ in range(8):
+            other.upsert(rows(("a", 1, 1, 1.0)), ["word", "hour"], merge=MERGE)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(merge, others))
+    assert content(table) == {("a", 1, 16, 1.0)}
+
+
+def test_appending_merging_and_joining_at_once_lose_nothing(table: Table) -> None:
+    def append() -> None:
+        own = Table(table.name, table.place)
+        for number in range(10):
+            appended(own, [{"word": f"w{number}", "hour": 0, "n": 1, "most": None}])
+
+    def merge() -> None:
+        own = Table(table.name, table.place)
+        for _ in range(10):
+            own.upsert(rows(("a", 1, 1, None)), ["word", "hour"], merge=MERGE)
+
+    def join() -> None:
+        own = Table(table.name, table.place)
+        for _ in range(5):
+            own.optimize()
+
+    with ThreadPoolExecutor(3) as pool:
+        for running in [pool.submit(work) for work in (append, merge, join)]:
+            running.result()
+    assert content(table) == {("a", 1, 10, None), *((f"w{n}", 0, 1, None) for n in range(10))}
