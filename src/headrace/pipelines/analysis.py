@@ -27,7 +27,7 @@ from headrace.pipelines.problems import PipelineError, Problem
 from headrace.pipelines.reads import Read
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.spark_errors import line_in_folder, line_of, short_text
-from headrace.pipelines.stand_ins import parsed_schema, source_schema, stand_in, stream_stand_in
+from headrace.pipelines.stand_ins import StandIns, parsed_schema, source_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +44,7 @@ class Analysis:
     def __init__(self, spark: "SparkSession", pipeline: Pipeline) -> None:
         self.spark = spark
         self.pipeline = pipeline
+        self.stand_ins = StandIns(spark)
         self.problems: list[Problem] = []
         self.reads: dict[str, list[Read]] = {}
         """What each query has asked for, by the name of its flow or view."""
@@ -127,7 +128,7 @@ class Analysis:
         from headrace.pipelines.running.reading import admitted
 
         columns = source_schema(source, self.pipeline.settings)
-        return admitted(stand_in(self.spark, columns), source)
+        return admitted(self.stand_ins.table(columns), source)
 
     def _dataset(self, dataset: Dataset) -> None:
         made = self._consumers.get(dataset.name, [])
@@ -207,7 +208,7 @@ class RecordingReader:
                 raise UnknownColumns(name)
             return analysis.frames[name]
         schema = analysis.columns_of(name)
-        return stream_stand_in(self.spark, schema) if is_stream else stand_in(self.spark, schema)
+        return analysis.stand_ins.stream(schema) if is_stream else analysis.stand_ins.table(schema)
 
 
 def _quarantine_schema() -> "StructType":

@@ -7,9 +7,10 @@ other than texts is known only when Spark evaluates the function.
 
 import ast
 import inspect
-import textwrap
+import linecache
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -87,11 +88,20 @@ class _Search:
 
 
 def _tree_of(function: FunctionType) -> ast.AST | None:
+    """The function in its file's syntax tree; a lambda in the midst of a line is in none."""
+    file = function.__code__.co_filename
+    return _functions_of("".join(linecache.getlines(file))).get(function.__code__.co_firstlineno)
+
+
+@lru_cache(maxsize=64)
+def _functions_of(source: str) -> Mapping[int, ast.AST]:
+    """All functions of a file, by the line where they begin, decorators included."""
     try:
-        source = textwrap.dedent(inspect.getsource(function))
-        return ast.parse(source)
-    except (OSError, SyntaxError, TypeError):
-        return None  # A lambda in the midst of a line has no source of its own.
+        nodes = ast.walk(ast.parse(source))
+    except SyntaxError:
+        return {}
+    found = (node for node in nodes if isinstance(node, ast.FunctionDef))
+    return {min([one.lineno, *(d.lineno for d in one.decorator_list)]): one for one in found}
 
 
 def _scope_of(function: FunctionType) -> dict[str, Any]:

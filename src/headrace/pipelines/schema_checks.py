@@ -18,19 +18,21 @@ from headrace.pipelines.model import (
     UniqueKey,
 )
 from headrace.pipelines.problems import PipelineError, Problem, nearest
-from headrace.pipelines.stand_ins import stand_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
+_CONDITION_TYPES = ("boolean", "void")
+
 
 def check_declared(analysis: Analysis) -> None:
     """Add to the analysis what is wrong between declarations and columns."""
+    operators = Operators(analysis.spark)
     for flow in analysis.pipeline.flows:
         if (frame := analysis.frames.get(flow.name)) is not None:
             with analysis.complaining(flow.place, f"{flow.name}: "):
-                _check_stream(analysis, flow, frame)
+                _check_stream(analysis, flow, frame, operators)
             _check_changes(analysis, flow, frame)
     for dataset in analysis.pipeline.datasets.values():
         match dataset:
@@ -65,14 +67,16 @@ def check_lake(analysis: Analysis) -> None:
             )
 
 
-def _check_stream(analysis: Analysis, flow: Flow, frame: "DataFrame") -> None:
+def _check_stream(
+    analysis: Analysis, flow: Flow, frame: "DataFrame", operators: "Operators"
+) -> None:
     """A flow's rows come as a stream, by operators that streams have."""
     if not frame.isStreaming:
         raise PipelineError(
             "nothing in it is read as rows come; write STREAM(name) in SQL, read_stream(name) in"
             " Python, or make it a materialized view"
         )
-    _check_operators(analysis.spark, frame, _output_mode(analysis, flow))
+    operators.check(frame, _output_mode(analysis, flow))
 
 
 def _output_mode(analysis: Analysis, flow: Flow) -> str:
@@ -84,15 +88,30 @@ def _output_mode(analysis: Analysis, flow: Flow) -> str:
     return "update" if is_keyed or flow.realtime else "append"
 
 
-def _check_operators(spark: Any, frame: Any, output_mode: str) -> None:
-    """Spark's own check, which it makes when a query starts; over Connect it is out of reach."""
-    jvm = getattr(spark, "_jvm", None)
-    if jvm is None:
-        return
-    modes = jvm.org.apache.spark.sql.streaming.OutputMode
-    mode = {"append": modes.Append, "update": modes.Update, "complete": modes.Complete}
-    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), mode[output_mode.lower()]())
+class Operators:
+    """Asks Spark whether a stream can do what a query wants, as Spark asks when a query starts.
+
+    A session over Connect has no JVM at hand, and says so only then.
+    """
+
+    def __init__(self, spark: Any) -> None:
+        jvm = getattr(spark, "_jvm", None)
+        self._checker = None
+        if jvm is not None:
+            # Each step of such a path is a call to the JVM, so it is gone once.
+            modes = jvm.org.apache.spark.sql.streaming.OutputMode
+            catalyst = jvm.org.apache.spark.sql.catalyst
+            self._checker = catalyst.analysis.UnsupportedOperationChecker
+            self._modes = {
+                "append": modes.Append(),
+                "update": modes.Update(),
+                "complete": modes.Complete(),
+            }
+
+    def check(self, frame: Any, output_mode: str) -> None:
+        if self._checker is not None:
+            plan = frame._jdf.queryExecution().analyzed()
+            self._checker.checkForStreaming(plan, self._modes[output_mode.lower()])
 
 
 def _check_changes(analysis: Analysis, flow: Flow, frame: "DataFrame") -> None:
@@ -115,7 +134,7 @@ def _check_table(analysis: Analysis, table: StreamingTable) -> None:
     _check_columns(analysis, (*table.partition_by, *table.keys), names, table.place, table.name)
     flows = [flow for flow in analysis.pipeline.flows if flow.target == table.name]
     for flow in flows:
-        rows = stand_in(analysis.spark, analysis.frames[flow.name].schema)
+        rows = analysis.stand_ins.table(analysis.frames[flow.name].schema)
         _check_expectations(analysis, table.expectations, rows, table.place, table.name)
 
 
@@ -176,10 +195,12 @@ def _check_expectations(
     place: Place,
     table: str,
 ) -> None:
+    rules = [one.rule.condition for one in expectations if isinstance(one.rule, RowRule)]
+    are_fine = _are_conditions(rules, rows)
     for expectation in expectations:
         what = f"the expectation {expectation.name!r} of {table}: "
         match expectation.rule:
-            case RowRule(condition):
+            case RowRule(condition) if not are_fine:
                 _check_condition(analysis, condition, rows, place, what)
             case TableRule(condition):
                 with analysis.complaining(place, what):
@@ -193,6 +214,17 @@ def _check_expectations(
                 continue
 
 
+def _are_conditions(conditions: Sequence[str], rows: "DataFrame") -> bool:
+    """Whether all are conditions about the rows; asked at once, as that is mostly all it takes."""
+    from pyspark.errors import PySparkException
+
+    try:
+        schema = rows.select(*map(_expression, conditions)).schema
+    except PySparkException:
+        return False
+    return all(field.dataType.simpleString() in _CONDITION_TYPES for field in schema.fields)
+
+
 def _check_condition(
     analysis: Analysis, condition: str, rows: "DataFrame", place: Place, what: str
 ) -> None:
@@ -202,7 +234,7 @@ def _check_condition(
 
 def _check_boolean(schema: "StructType") -> None:
     found = schema.fields[0].dataType.simpleString()
-    if found not in ("boolean", "void"):
+    if found not in _CONDITION_TYPES:
         raise PipelineError(f"it is a {found}, and must be true or false; compare it to something")
 
 

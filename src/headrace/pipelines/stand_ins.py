@@ -3,13 +3,14 @@
 They are made of Spark's own parts, so that no Python process is started for them.
 """
 
+import re
 from typing import TYPE_CHECKING
 
 from headrace.pipelines.model import PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 STOCK_COLUMNS = (
@@ -18,16 +19,24 @@ STOCK_COLUMNS = (
 )
 STOCK_HEADERS = "headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
 """The columns of Spark's stock connector, whose jars need not be here for a dry run."""
+_PLAIN = re.compile(r"[\w<>,:()]+")
+"""A type without names that would have to be quoted."""
 
 
-def stand_in(spark: "SparkSession", schema: "StructType") -> "DataFrame":
-    """A table without rows."""
-    return spark.range(0).select(*_nulls(schema))
+class StandIns:
+    """Makes frames for one session; each is new, so that a query may join two of one table."""
 
+    def __init__(self, spark: "SparkSession") -> None:
+        self._nothing = spark.range(0)
+        self._ticks = spark.readStream.format("rate").load().where("false")
 
-def stream_stand_in(spark: "SparkSession", schema: "StructType") -> "DataFrame":
-    """A stream that never has a row."""
-    return spark.readStream.format("rate").load().where("false").select(*_nulls(schema))
+    def table(self, schema: "StructType") -> "DataFrame":
+        """A table without rows."""
+        return _with_nulls(self._nothing, schema)
+
+    def stream(self, schema: "StructType") -> "DataFrame":
+        """A stream that never has a row."""
+        return _with_nulls(self._ticks, schema)
 
 
 def source_schema(source: Source, settings: PipelineSettings) -> "StructType":
@@ -56,7 +65,17 @@ def parsed_schema(ddl: str) -> "StructType":
     return schema
 
 
-def _nulls(schema: "StructType") -> "list[Column]":
+def _with_nulls(rows: "DataFrame", schema: "StructType") -> "DataFrame":
+    """Columns of nulls; by one text where the types can be written so, as that is much quicker."""
+    kinds = [field.dataType.simpleString() for field in schema.fields]
+    if all(map(_PLAIN.fullmatch, kinds)):
+        return rows.selectExpr(
+            *(
+                f"CAST(NULL AS {kind}) AS `{field.name.replace('`', '``')}`"
+                for kind, field in zip(kinds, schema.fields, strict=True)
+            )
+        )
     from pyspark.sql import functions as F  # noqa: N812
 
-    return [F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields]
+    nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields)
+    return rows.select(*nulls)
