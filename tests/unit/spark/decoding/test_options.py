@@ -1,10 +1,13 @@
 """Which decoder a source's options ask for, and what is wrong with them."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from headrace.spark.decoding import InvalidFormatOption, decoder_of
 
@@ -57,3 +60,26 @@ def test_a_registry_may_be_among_the_clients_properties() -> None:
 def test_wrong_options_are_refused_with_what_is_right(options: dict[str, str], why: str) -> None:
     with pytest.raises(InvalidFormatOption, match=why):
         decoder_of(options)
+
+
+def test_planning_a_query_does_not_load_the_compiler() -> None:
+    program = (
+        "import sys; from headrace.spark.decoding import decoder_of;"
+        "decoder_of({'format': 'json', 'schema': 'a INT'}).schema;"
+        f"decoder_of({{'format': 'avro', 'schema': {AVRO!r}}}).schema;"
+        "sys.exit('numba' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_columns_have_just_the_arrow_types_that_spark_has() -> None:
+    decoder = decoder_of(
+        {
+            "format": "json",
+            "schema": "a INT NOT NULL, s STRUCT<x: TINYINT, y: ARRAY<STRUCT<z: STRING>>>,"
+            "m MAP<STRING, DECIMAL(10,2)>, d DATE, t TIMESTAMP, n TIMESTAMP_NTZ, b BINARY",
+        }
+    )
+    assert decoder is not None
+    sparks = to_arrow_schema(from_arrow_schema(decoder.schema), timezone="UTC")
+    assert sparks == decoder.schema

@@ -14,7 +14,7 @@ from headrace.spark.decoding.columns import scalars
 from headrace.spark.decoding.columns.failures import NOT_UTF8, UNFIT, Failures
 from headrace.spark.decoding.columns.scalars import fixed, noted, unscaled_fits
 from headrace.spark.decoding.columns.spans import STRING, Spans, bitmap
-from headrace.spark.decoding.json.decoder import is_utf8
+from headrace.spark.decoding.columns.utf8 import is_utf8
 
 
 @dataclass(frozen=True, slots=True)

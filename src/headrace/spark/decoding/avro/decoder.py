@@ -13,7 +13,6 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 
-from headrace.spark.decoding.avro import columns as avro_columns
 from headrace.spark.decoding.avro.projection import Projection, projection_of
 from headrace.spark.decoding.avro.schemas import AvroSchema, avro_schema
 from headrace.spark.decoding.columns.failures import no_failures
@@ -60,6 +59,8 @@ class AvroDecoder:
         return self._decode_flat(spans, self.projection)
 
     def _decode_flat(self, spans: Spans, projection: Projection) -> Decoded:
+        from headrace.spark.decoding.avro import columns as avro_columns
+
         failures = no_failures(len(spans))
         top, slots = avro_columns.walk(spans, self.writer.root, failures)
         columns = [avro_columns.column_of(slot, slots) for slot in top.children]

@@ -12,6 +12,10 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba.extending import intrinsic
 
+from headrace.spark.source.compiled_cache import prepare_cache
+
+IS_KEPT = prepare_cache(__file__)
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -22,10 +26,7 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     What is kept is known by the age of the function's own file only: who changes a function that
     others call must touch their files too, or remove `__pycache__`.
     """
-    try:
-        made: Callable[P, R] = njit(cache=True, nogil=True)(function)
-    except RuntimeError:
-        made = njit(nogil=True)(function)  # Neither beside the module nor at home may be written.
+    made: Callable[P, R] = njit(cache=IS_KEPT, nogil=True)(function)
     return made
 
 

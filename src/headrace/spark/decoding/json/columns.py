@@ -5,11 +5,52 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headrace.spark.decoding.columns.failures import MISSING, UNFIT, Failures
+from headrace.spark.decoding.columns.failures import MISSING, UNFIT, Failures, no_failures
+from headrace.spark.decoding.columns.nullability import loosened, loosened_field
 from headrace.spark.decoding.columns.scalars import noted, scalar_column
-from headrace.spark.decoding.columns.spans import ABSENT, ARRAY, NULL, OBJECT, VOID, Spans, bitmap
+from headrace.spark.decoding.columns.spans import (
+    ABSENT,
+    ARRAY,
+    NULL,
+    OBJECT,
+    VOID,
+    Spans,
+    bitmap,
+    spans_of,
+)
+from headrace.spark.decoding.columns.utf8 import note_bad_utf8
 from headrace.spark.decoding.ddl import ddl_of
 from headrace.spark.decoding.json.objects import count_items, scan_items, scan_objects
+
+
+def decode_objects(payloads: Any, fields: list[Any]) -> tuple[list[Any], Any]:
+    """A column per field of the objects that payloads are, and why a payload gives no row."""
+    failures = no_failures(len(payloads))
+    roots = spans_of(payloads)
+    note_bad_utf8(payloads, roots, failures)
+    parts = object_columns(roots, fields, "the payload", failures)
+    columns = columns_of(parts, fields, failures)
+    return columns, failures.messages(roots)
+
+
+def columns_of(parts: list[Spans], fields: list[Any], failures: Failures) -> list[Any]:
+    """A column per field. A row with one bad value gives no values at all.
+
+    That is known when the last column is made; then the bad rows are voided, and all made again.
+    """
+    columns = [
+        column_of(part, field, field.name, failures)
+        for part, field in zip(parts, fields, strict=True)
+    ]
+    bad = np.flatnonzero(failures.codes)
+    if not any((part.kinds[bad] != VOID).any() for part in parts):
+        return columns
+    for part in parts:
+        part.kinds[bad] = VOID
+    return [
+        column_of(part, field, field.name, failures)
+        for part, field in zip(parts, fields, strict=True)
+    ]
 
 
 def object_columns(spans: Spans, fields: list[Any], path: str, failures: Failures) -> list[Spans]:
@@ -99,25 +140,3 @@ def items_of(spans: Spans) -> tuple[Any, Spans, Spans]:
 
 def empty_spans(count: int) -> tuple[Any, Any, Any]:
     return np.zeros(count, np.int32), np.zeros(count, np.int32), np.zeros(count, np.uint8)
-
-
-def loosened_field(field: Any) -> Any:
-    return pa.field(field.name, loosened(field.type), nullable=field.nullable)
-
-
-def loosened(type_: Any) -> Any:
-    """The type with struct fields that may be null: a row of a bad payload has no values."""
-    if pa.types.is_struct(type_):
-        return pa.struct([pa.field(field.name, loosened(field.type)) for field in type_])
-    if pa.types.is_map(type_):
-        return pa.map_(loosened(type_.key_type), loosened(type_.item_type))
-    if pa.types.is_list(type_):
-        return pa.list_(pa.field("element", loosened(type_.value_type)))
-    return type_
-
-
-def loosened_schema(declared: Any) -> Any:
-    """The schema of the rows: a bad payload has nulls, so every column may be null."""
-    return pa.schema(
-        [pa.field(field.name, loosened(field.type), metadata=field.metadata) for field in declared]
-    )

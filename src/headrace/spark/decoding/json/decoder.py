@@ -8,14 +8,11 @@ column, is a row with the error.
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from headrace.spark.decoding.columns.failures import NOT_UTF8, Failures, no_failures
-from headrace.spark.decoding.columns.spans import VOID, Spans, spans_of
+from headrace.spark.decoding.columns.nullability import loosened_schema
 from headrace.spark.decoding.decoder import Decoded, batch_of
 from headrace.spark.decoding.errors import InvalidSchema
-from headrace.spark.decoding.json.columns import column_of, loosened_schema, object_columns
 
 
 @dataclass(frozen=True)
@@ -33,53 +30,10 @@ class JsonDecoder:
         return loosened_schema(self.declared)
 
     def decode(self, payloads: Any) -> Decoded:
-        failures = no_failures(len(payloads))
-        roots = spans_of(payloads)
-        note_bad_utf8(payloads, roots, failures)
-        fields = list(self.declared)
-        parts = object_columns(roots, fields, "the payload", failures)
-        columns = columns_of(parts, fields, failures)
-        messages = failures.messages(roots)
-        return Decoded(batch_of(columns, self.schema, len(payloads)), messages)
+        from headrace.spark.decoding.json.columns import decode_objects
 
-
-def columns_of(parts: list[Spans], fields: list[Any], failures: Failures) -> list[Any]:
-    """A column per field. A row with one bad value gives no values at all.
-
-    That is known when the last column is made; then the bad rows are voided, and all made again.
-    """
-    columns = [
-        column_of(part, field, field.name, failures)
-        for part, field in zip(parts, fields, strict=True)
-    ]
-    bad = np.flatnonzero(failures.codes)
-    if not any((part.kinds[bad] != VOID).any() for part in parts):
-        return columns
-    for part in parts:
-        part.kinds[bad] = VOID
-    return [
-        column_of(part, field, field.name, failures)
-        for part, field in zip(parts, fields, strict=True)
-    ]
-
-
-def note_bad_utf8(payloads: Any, roots: Spans, failures: Failures) -> None:
-    """Void the payloads that are not UTF-8, before any string is taken from them."""
-    try:
-        payloads.cast(pa.string())
-    except pa.ArrowInvalid:
-        for index in range(len(roots)):
-            if roots.kinds[index] != VOID and not is_utf8(roots.text(index)):
-                failures.note(NOT_UTF8, roots, index, 0)
-                roots.kinds[index] = VOID
-
-
-def is_utf8(text: bytes) -> bool:
-    try:
-        text.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+        columns, errors = decode_objects(payloads, list(self.declared))
+        return Decoded(batch_of(columns, self.schema, len(payloads)), errors)
 
 
 def refuse_keys(type_: Any, path: str) -> None:

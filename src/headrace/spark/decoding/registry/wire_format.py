@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headrace.spark.decoding.columns.scalars import bytes_column
 from headrace.spark.decoding.columns.spans import STRING, VOID, Spans, spans_of
 
 HEADER_BYTES = 5
@@ -28,6 +27,8 @@ class Framed:
 
 
 def unframe(payloads: Any) -> Framed:
+    from headrace.spark.decoding.columns.scalars import bytes_column
+
     spans = spans_of(payloads)
     is_here = spans.kinds != VOID
     is_framed = is_here & (spans.ends - spans.starts >= HEADER_BYTES)
