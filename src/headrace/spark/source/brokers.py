@@ -77,6 +77,12 @@ class Brokers:
         self.record_bytes: dict[str, float] = {}
         """What a record of a topic took on the wire lately."""
 
+    def __enter__(self) -> "Brokers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         for fetcher in self._fetchers.values():
             fetcher.close()
