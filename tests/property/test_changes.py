@@ -1,12 +1,26 @@
 """Change events against one who sees them all at once: any order, any cut, any crash."""
 
+import contextlib
 import itertools
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.change_tables import Change, ChangedTable, Crash
+from headrace.lake.catalog import Lake
+from headrace.lake.changes import (
+    KeyedTable,
+    apply_changes,
+    history_name,
+    history_schema,
+    target_schema,
+)
+from headrace.lake.commits import Token
+from headrace.lake.tables import Table
+from tests.change_tables import LINEAGE, Change, ChangedTable, Crash, events_of
 
 changes = st.builds(
     Change,
@@ -46,6 +60,87 @@ def test_type_2_is_the_time_line_of_each_key(
     for events, fate, is_repeated in batches:
         feed(table, events, fate, is_repeated=is_repeated)
     assert table.rows() == versions([event for events, *_ in batches for event in events])
+
+
+@settings(max_examples=8, deadline=None)
+@given(batches=st.lists(st.tuples(st.lists(changes, max_size=8), st.booleans()), max_size=4))
+def test_delta_tables_agree_whatever_dies_between_their_commits(
+    batches: list[tuple[list[Change], bool]],
+) -> None:
+    events = [event for given, _ in batches for event in given]
+    with tempfile.TemporaryDirectory() as folder:
+        for scd_type, truth in ((1, newest_rows(events)), (2, versions(events))):
+            table = LakeTables(Path(folder) / str(scd_type), scd_type)
+            for number, (given, dies) in enumerate(batches):
+                if dies:
+                    with contextlib.suppress(Crash):
+                        table.apply(number, given, history=Dying(table.history))
+                table.apply(number, given, history=table.history)
+            assert table.rows() == truth
+
+
+class LakeTables:
+    """A target and its history in a lake."""
+
+    def __init__(self, root: Path, scd_type: int) -> None:
+        lake, columns = Lake(root), events_of([]).schema
+        self.scd_type = scd_type
+        self.target = lake.create(
+            "trusted.t",
+            target_schema(
+                columns,
+                sequence_by="sequence",
+                deletes="is_delete",
+                scd_type=scd_type,
+                except_columns=["sequence"],
+            ),
+        )
+        self.history = lake.create(
+            history_name("trusted.t"),
+            history_schema(columns, keys=["key"], sequence_by="sequence"),
+        )
+
+    def apply(self, batch: int, events: list[Change], history: KeyedTable) -> None:
+        apply_changes(
+            self.target,
+            history,
+            events_of(events),
+            keys=["key"],
+            sequence_by="sequence",
+            deletes="is_delete",
+            scd_type=self.scd_type,
+            token=Token("writer", batch),
+            lineage=LINEAGE,
+        )
+
+    def rows(self) -> set[tuple[Any, ...]]:
+        found = [tuple(row.values()) for row in self.target.rows().to_pylist()]
+        assert len(set(found)) == len(found), "a row is there twice"
+        return set(found)
+
+
+@dataclass
+class Dying:
+    """A history whose process ends before its commit."""
+
+    table: Table
+
+    @property
+    def schema(self) -> Any:
+        return self.table.schema
+
+    @property
+    def version(self) -> int:
+        return self.table.version
+
+    def has(self, token: Token) -> bool:
+        return self.table.has(token)
+
+    def dataset(self) -> Any:
+        return self.table.dataset()
+
+    def upsert(self, *_: Any, **__: Any) -> None:
+        raise Crash
 
 
 def feed(table: ChangedTable, events: list[Change], fate: str, *, is_repeated: bool) -> None:
