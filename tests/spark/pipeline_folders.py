@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from headrace.client.reader import RecordReader, Start
 from headrace.lake.catalog import Lake
 from headrace.pipelines.commands import Overrides, run
 from headrace.testing.process import BrokerProcess
@@ -45,6 +47,16 @@ class Folder:
         found = self.lake.table(table).rows(columns=list(columns)).to_pylist()
         values = [tuple(row[name] for name in columns) for row in found]
         return sorted(value[0] for value in values) if len(columns) == 1 else sorted(values)
+
+    def read_topic(self, topic: str) -> list[bytes]:
+        """The values of a topic's committed records, by partition and offset."""
+        properties = {"isolation.level": "read_committed"}
+        found: list[tuple[int, int, bytes]] = []
+        with closing(RecordReader(self.broker.bootstrap_servers, topic, properties)) as reader:
+            reader.assign(Start(from_beginning=True), reader.partitions())
+            while not reader.is_at_end:
+                found += [(r.partition, r.offset, r.value or b"") for r in reader.read()]
+        return [value for _, _, value in sorted(found)]
 
 
 def toml(name: str, topic: str, schema: str, **more: str) -> str:

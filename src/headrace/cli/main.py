@@ -32,9 +32,22 @@ COMMANDS: dict[str, str] = {
     "capture": "Write a topic into Avro or Parquet files by windows.",
     "spark": "Fetch the jars of Spark's own connector, look for Java.",
     "bench": "Put a load on a cluster and measure throughput and latency.",
-    "serve": "Answer SQL over the tables of a lake by HTTP.",
     "doctor": "Check this machine before it hurts.",
 }
+
+EXTRAS = {
+    "deltalake": "lake",
+    "duckdb": "lake",
+    "fastavro": "lake",
+    "pyarrow": "lake",
+    "httptools": "serve",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "numba": "spark",
+    "pandas": "spark",
+    "pyspark": "spark",
+}
+"""Which extra of the package brings a library that not every install has."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,6 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(given)
     except HeadraceError as error:
         return _fail(_explained(error))
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        return _fail(f"this needs {error.name}, which comes with: pip install 'headrace[{extra}]'")
     except BrokenPipeError:
         # The reader of our output has left, as `head` does; Python must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

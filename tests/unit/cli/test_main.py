@@ -70,3 +70,14 @@ def test_ctrl_c_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(program, "_run", interrupt)
     assert main([]) == 130
+
+
+def test_a_library_of_an_extra_that_is_missing_is_named_with_the_extra(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(_: list[str]) -> int:
+        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+
+    monkeypatch.setattr(program, "_run", run)
+    assert main(["pipelines", "run"]) == 1
+    assert "pip install 'headrace[spark]'" in capsys.readouterr().err

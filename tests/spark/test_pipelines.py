@@ -1,0 +1,296 @@
+"""Pipelines run on a real Spark, from topics to tables."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headrace.client.admin import Admin
+from headrace.pipelines.commands import backfill, redrive, replay, status, switch_back
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.errors import FlowsFailed, StateDisagrees
+from headrace.testing.process import BrokerProcess
+from tests.spark.conftest import MakeTopic
+from tests.spark.pipeline_folders import Folder, send, toml
+
+SCHEMA = "id LONG, name STRING, amount DOUBLE"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, broker: BrokerProcess, spark: SparkSession) -> Folder:
+    return Folder(tmp_path / "pipeline", broker, spark)
+
+
+def order(number: int, **more: object) -> dict[str, object]:
+    return {"id": number, "name": f"n{number % 3}", "amount": number / 2, **more}
+
+
+def change(number: int, city: str | None, seq: int, op: str = "u") -> dict[str, object]:
+    return {"id": number, "city": city, "seq": seq, "op": op}
+
+
+def test_rows_pass_through_the_zones_each_once(folder: Folder, make_topic: MakeTopic) -> None:
+    """ARC-4"""
+    topic = make_topic(partitions=3)
+    folder.write(
+        pipeline_toml=f'[pipeline]\nname = "zones"\n[sources.orders]\ntopic = "{topic}"\n'
+        "[sources.orders.options]\n"
+        'includeHeaders = "true"\n',
+        tables_sql="""
+        CREATE STREAMING TABLE raw.orders PARTITIONED BY (topic, day) AS
+        SELECT key, value, topic, partition, offset, timestamp, headers, date(timestamp) AS day
+        FROM STREAM(sources.orders);
+
+        CREATE STREAMING TABLE staging.orders AS
+        SELECT o.*, topic, partition, offset, value AS _payload,
+          CASE WHEN o.id IS NULL THEN 'no order' END AS _error
+        FROM (SELECT *, from_json(CAST(value AS STRING), 'id LONG, name STRING, amount DOUBLE') AS o
+              FROM STREAM(raw.orders));
+
+        CREATE STREAMING TABLE trusted.orders (
+          CONSTRAINT positive EXPECT (amount > 0) ON VIOLATION QUARANTINE ROW,
+          CONSTRAINT one EXPECT UNIQUE (id) ON VIOLATION DROP ROW
+        ) AS SELECT id, name, amount FROM STREAM(staging.orders);
+
+        CREATE MATERIALIZED VIEW refined.by_name AS
+        SELECT name, count(*) AS orders, sum(amount) AS amount FROM trusted.orders GROUP BY name;
+        """,
+    )
+    sent = [order(n) for n in range(1, 61)]
+    send(folder.broker, topic, [*sent, b"{torn", order(61, amount=-1.0), order(7)])
+    folder.once()
+    folder.once()
+    assert len(folder.rows("raw.orders", "offset")) == 63
+    assert folder.rows("staging.orders", "id") == sorted([*range(1, 62), 7])
+    assert folder.rows("trusted.orders", "id") == list(range(1, 61))
+    assert [row[1] for row in folder.rows("refined.by_name", "name", "orders")] == [20, 20, 20]
+    refused = folder.lake.table("quarantine.staging__orders").rows().to_pylist()
+    assert [(row["payload"], row["reason"]) for row in refused] == [(b"{torn", "no order")]
+    assert folder.rows("quarantine.trusted__orders", "rule") == ["positive"]
+    lineage = folder.lake.table("raw.orders").lineage()
+    assert lineage is not None
+    assert sum(to - origin for origin, to in lineage.offsets[topic].values()) == 63
+
+
+def test_two_flows_into_one_table_lose_no_row(folder: Folder, make_topic: MakeTopic) -> None:
+    """Spark's own pipelines lost half of the rows here and reported success."""
+    first, second = make_topic("a"), make_topic("b")
+    folder.write(
+        pipeline_toml=f'[pipeline]\nname = "two"\n[sources.a]\ntopic = "{first}"\n'
+        f'[sources.b]\ntopic = "{second}"\n',
+        tables_py="""
+from headrace import pipelines as dp
+
+dp.create_streaming_table("raw.both")
+
+
+@dp.append_flow(target="raw.both")
+def from_a():
+    return dp.read_stream("sources.a").select("topic", "offset", "value")
+
+
+@dp.append_flow(target="raw.both")
+def from_b():
+    return dp.read_stream("sources.b").select("topic", "offset", "value")
+""",
+    )
+    for topic in (first, second):
+        send(folder.broker, topic, (order(n) for n in range(10_000)))
+    folder.once()
+    expected = [(t, n) for t in (first, second) for n in range(10_000)]
+    assert folder.rows("raw.both", "topic", "offset") == sorted(expected)
+
+
+def test_lag_tools_see_how_far_a_pipeline_is(folder: Folder, make_topic: MakeTopic) -> None:
+    topic = make_topic(partitions=2)
+    folder.write(
+        pipeline_toml=toml("seen", topic, SCHEMA),
+        tables_sql="CREATE STREAMING TABLE staging.o AS SELECT id FROM STREAM(sources.events);",
+    )
+    send(folder.broker, topic, (order(n) for n in range(25)))
+    folder.once()
+    with Admin(folder.broker.bootstrap_servers) as admin:
+        committed = admin.groups.committed("seen.staging.o")
+    assert sum(offset for offset, _ in committed.values()) == 25
+    (stands,) = status([folder.path], folder.overrides)
+    assert (stands["state"], stands["flows"][0]["rows_out"]) == ("done", 25)
+
+
+def test_an_expectation_that_fails_keeps_nothing_of_the_batch_and_says_what_to_do(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    folder.write(
+        pipeline_toml=toml("strict", topic, SCHEMA),
+        tables_sql="CREATE STREAMING TABLE staging.o"
+        " (CONSTRAINT named EXPECT (name IS NOT NULL) ON VIOLATION FAIL UPDATE)"
+        " AS SELECT * FROM STREAM(sources.events);",
+    )
+    send(folder.broker, topic, [order(1), order(2, name=None)])
+    with pytest.raises(FlowsFailed, match=r"1 rows for staging.o break .*'named'"):
+        folder.once()
+    assert folder.rows("staging.o", "id") == []
+    assert not list((folder.path / "lake" / "staging" / "o").glob("*.parquet"))
+
+
+def test_refused_rows_go_to_the_dead_letter_topic_too_and_come_back_after_a_fix(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    topic, letters = make_topic(partitions=2), make_topic("letters")
+    strict = (
+        "CREATE STREAMING TABLE staging.o"
+        " (CONSTRAINT cheap EXPECT (amount < 3) ON VIOLATION QUARANTINE ROW)"
+        f" TBLPROPERTIES ('dead_letter_topic' = '{letters}')"
+        " AS SELECT * FROM STREAM(sources.events);"
+    )
+    folder.write(pipeline_toml=toml("letters", topic, SCHEMA), tables_sql=strict)
+    bad = b'{"id": 77, "name": "x", "amount": "lots"}'
+    send(folder.broker, topic, [*(order(n) for n in range(10)), bad])
+    folder.once()
+    assert folder.rows("staging.o", "id") == list(range(6))
+    values = [json.loads(value)["id"] for value in folder.read_topic(letters)]
+    assert sorted(values) == [6, 7, 8, 9, 77]
+    folder.write(tables_sql=strict.replace("< 3", "< 4"))
+    redriven = redrive(folder.path, "staging.o", overrides=folder.overrides, spark=folder.spark)
+    assert (redriven.taken, redriven.refused) == (5, 3)
+    assert folder.rows("staging.o", "id") == list(range(8))
+    assert len(folder.rows("quarantine.staging__o", "rule")) == 3
+
+
+def test_a_replay_builds_beside_compares_switches_and_switches_back(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """ARC-2"""
+    topic = make_topic(partitions=2)
+    tables = (
+        "CREATE STREAMING TABLE raw.o AS SELECT * FROM STREAM(sources.events);\n"
+        "CREATE STREAMING TABLE refined.o AS SELECT id, {} AS v FROM STREAM(raw.o);"
+    )
+    folder.write(pipeline_toml=toml("again", topic, SCHEMA), tables_sql=tables.format("amount"))
+    send(folder.broker, topic, (order(n) for n in range(20)))
+    folder.once()
+    folder.write(tables_sql=tables.format("amount * 10"))
+    built = replay(folder.path, overrides=folder.overrides, spark=folder.spark)
+    assert {one.table: one.is_equal for one in built.compared} == {
+        "raw.o": True,
+        "refined.o": True,
+        "quarantine.raw__o": True,
+    }
+    assert folder.rows("refined.o", "v") == sorted(n / 2 * 10 for n in range(20))
+    send(folder.broker, topic, [order(20)])
+    folder.once()
+    assert len(folder.rows("refined.o", "id")) == 21
+    switch_back(folder.path, overrides=folder.overrides)
+    assert folder.rows("refined.o", "v") == sorted(n / 2 for n in range(20))
+
+
+def test_a_backfill_brings_what_came_before_the_start_and_only_once(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(partitions=2)
+    folder.write(
+        pipeline_toml=toml("late", topic, SCHEMA)
+        + '[sources.events.options]\nstartingOffsets = "latest"\n',
+        tables_sql="CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.events);",
+    )
+    send(folder.broker, topic, (order(n) for n in range(30)))
+    folder.once()
+    send(folder.broker, topic, (order(n) for n in range(30, 40)))
+    folder.once()
+    assert folder.rows("raw.o", "id") == list(range(30, 40))
+    for _ in range(2):
+        backfill(folder.path, "raw.o", overrides=folder.overrides, spark=folder.spark)
+    assert folder.rows("raw.o", "id") == list(range(40))
+
+
+def test_change_events_keep_a_table_by_key_in_spite_of_their_order(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    folder.write(
+        pipeline_toml=toml("changes", topic, "id LONG, city STRING, seq LONG, op STRING"),
+        tables_sql="""
+        CREATE STREAMING TABLE trusted.customers;
+        CREATE FLOW now AS AUTO CDC INTO trusted.customers FROM STREAM(sources.events) KEYS (id)
+          APPLY AS DELETE WHEN op = 'd' SEQUENCE BY seq
+          COLUMNS * EXCEPT (op, topic, partition, offset, timestamp) STORED AS SCD TYPE 1;
+        CREATE STREAMING TABLE trusted.customer_history;
+        CREATE FLOW past AS AUTO CDC INTO trusted.customer_history FROM STREAM(sources.events)
+          KEYS (id) APPLY AS DELETE WHEN op = 'd' SEQUENCE BY seq
+          COLUMNS * EXCEPT (op, topic, partition, offset, timestamp) STORED AS SCD TYPE 2;
+        """,
+    )
+    send(folder.broker, topic, [change(1, "Rome", 1), change(1, "Oslo", 5), change(2, "Bonn", 1)])
+    folder.once()
+    send(folder.broker, topic, [change(1, "Lyon", 3), change(2, None, 4, "d"), change(2, "Ulm", 2)])
+    folder.once()
+    assert folder.rows("trusted.customers", "id", "city") == [(1, "Oslo")]
+    history = folder.rows("trusted.customer_history", "id", "__START_AT", "city", "__END_AT")
+    assert history[:2] == [(1, 1, "Rome", 3), (1, 3, "Lyon", 5)]
+    assert history[2:] == [(1, 5, "Oslo", None), (2, 1, "Bonn", 2), (2, 2, "Ulm", 4)]
+
+
+def test_a_new_nullable_column_joins_the_table_and_a_narrower_type_is_refused(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    create = "CREATE STREAMING TABLE staging.o AS SELECT {} FROM STREAM(sources.events);"
+    folder.write(pipeline_toml=toml("schema", topic, SCHEMA), tables_sql=create.format("id"))
+    send(folder.broker, topic, [order(1)])
+    folder.once()
+    folder.write(tables_sql=create.format("id, name"))
+    send(folder.broker, topic, [order(2)])
+    folder.once()
+    assert folder.rows("staging.o", "id", "name") == [(1, None), (2, "n2")]
+    folder.write(tables_sql=create.format("CAST(id AS STRING) AS id, name"))
+    with pytest.raises(Exception, match="id"):
+        folder.once()
+    assert len(folder.rows("staging.o", "id")) == 2
+
+
+def test_a_checkpoint_that_was_removed_is_not_begun_again_in_silence(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    import shutil
+
+    topic = make_topic()
+    folder.write(
+        pipeline_toml=toml("gone", topic, SCHEMA),
+        tables_sql="CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.events);",
+    )
+    send(folder.broker, topic, [order(1)])
+    folder.once()
+    (checkpoint,) = folder.path.glob("lake/_headrace/pipelines/gone/flows/*/g1/checkpoint")
+    shutil.rmtree(checkpoint)
+    with pytest.raises(StateDisagrees, match="replay"):
+        folder.once()
+    assert folder.rows("raw.o", "id") == [1]
+
+
+def test_a_sink_gets_each_row_once_over_runs(folder: Folder, make_topic: MakeTopic) -> None:
+    topic, out = make_topic(), make_topic("alerts")
+    folder.write(
+        pipeline_toml=toml("alerts", topic, SCHEMA),
+        tables_sql=f"""
+        CREATE SINK alerts TOPIC '{out}' FORMAT json;
+        CREATE FLOW large AS INSERT INTO alerts BY NAME
+          SELECT CAST(id AS STRING) AS key, id, amount FROM STREAM(sources.events) WHERE amount > 2;
+        """,
+    )
+    send(folder.broker, topic, (order(n) for n in range(8)))
+    folder.once()
+    folder.once()
+    assert [json.loads(value) for value in folder.read_topic(out)] == [
+        {"id": n, "amount": n / 2} for n in (5, 6, 7)
+    ]
+
+
+def test_a_circle_of_tables_is_told(folder: Folder, make_topic: MakeTopic) -> None:
+    folder.write(
+        pipeline_toml=toml("circle", make_topic(), SCHEMA),
+        tables_sql="CREATE MATERIALIZED VIEW refined.a AS SELECT * FROM refined.b;"
+        "CREATE MATERIALIZED VIEW refined.b AS SELECT * FROM refined.a;",
+    )
+    with pytest.raises(PipelineError, match=r"refined\.a.*refined\.b"):
+        folder.once()
