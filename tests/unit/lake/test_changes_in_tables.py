@@ -125,3 +125,10 @@ def test_more_keys_than_a_list_may_have_are_found_between_their_bounds(tmp_path:
     customers.apply(1, *(Change(key, 1, "late") for key in keys))
     assert {row[1] for row in customers.rows()} == {"new"}
     assert customers.table.rows().num_rows == len(keys)
+
+
+def test_rows_of_a_changed_table_are_found_by_a_text(tmp_path: Path) -> None:
+    customers = Customers(tmp_path, scd_type=1)
+    customers.apply(0, Change("ada", 1, "London"), Change("bob", 1, "Rome"))
+    found = customers.table.rows(where="key = 'ada' AND value > 'A'")
+    assert found.to_pylist() == [{"key": "ada", "value": "London"}]
