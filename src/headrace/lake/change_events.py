@@ -90,7 +90,7 @@ def change_events(
                 f"change events have no column {column}; they have {', '.join(events.column_names)}"
             )
     for column in keys:
-        _refuse_nulls(events, column, "key", "filter these events out, or quarantine them")
+        _refuse_nulls(events, column, "key", "let an expectation drop or quarantine them")
     _refuse_nulls(events, sequence_by, "sequence", "an event without one has no place in the order")
     if deletes is None:
         is_delete = pa.repeat(False, events.num_rows)
