@@ -88,11 +88,12 @@ class AvroFormat:
         self._writer = Writer(file, schema, codec="deflate", sync_interval=AVRO_BLOCK_BYTES)
 
     def write(self, records: Sequence[Message]) -> None:
+        position = self._file.tell()
         for record in records:
-            position = self._file.tell()
             self._writer.write(fields_of(record))
-            is_written = self._file.tell() > position
-            self.waiting_bytes = 0 if is_written else self.waiting_bytes + size_of(record)
+        # Of what is not in the file yet there is at most a block.
+        written = AVRO_BLOCK_BYTES if self._file.tell() > position else self.waiting_bytes
+        self.waiting_bytes = min(written + sum(map(size_of, records)), AVRO_BLOCK_BYTES)
 
     def end(self) -> None:
         self._writer.flush()
@@ -103,11 +104,11 @@ class ParquetFormat:
 
     def __init__(self, file: BinaryIO) -> None:
         self.waiting_bytes = 0
-        self._waiting: list[dict[str, Any]] = []
+        self._waiting: list[Message] = []
         self._writer = pq.ParquetWriter(file, PARQUET_SCHEMA, compression="zstd")
 
     def write(self, records: Sequence[Message]) -> None:
-        self._waiting.extend(map(fields_of, records))
+        self._waiting += records
         self.waiting_bytes += sum(map(size_of, records))
         if self.waiting_bytes >= ROW_GROUP_BYTES:
             self._write_group()
@@ -118,8 +119,22 @@ class ParquetFormat:
         self._writer.close()
 
     def _write_group(self) -> None:
-        self._writer.write_table(pa.Table.from_pylist(self._waiting, PARQUET_SCHEMA))
-        self._waiting.clear()
+        records = self._waiting
+        columns = [
+            [record.topic() for record in records],
+            [record.partition() for record in records],
+            [record.offset() for record in records],
+            [timestamp_of(record) for record in records],
+            [record.key() for record in records],
+            [record.value() for record in records],
+            [headers_of(record) for record in records],
+        ]
+        arrays = [
+            pa.array(column, field.type)
+            for column, field in zip(columns, PARQUET_SCHEMA, strict=True)
+        ]
+        self._writer.write_table(pa.Table.from_arrays(arrays, schema=PARQUET_SCHEMA))
+        self._waiting = []
         self.waiting_bytes = 0
 
 
@@ -178,15 +193,20 @@ def fields_of(record: Message) -> dict[str, Any]:
         "topic": record.topic(),
         "partition": record.partition(),
         "offset": record.offset(),
-        "timestamp": max(record.timestamp()[1], 0),
+        "timestamp": timestamp_of(record),
         "key": record.key(),
         "value": record.value(),
-        "headers": [{"key": key, "value": value} for key, value in headers_of(record)],
+        "headers": headers_of(record),
     }
 
 
-def headers_of(record: Message) -> list[tuple[str, Any]]:
-    return list(cast(list[tuple[str, Any]], record.headers() or []))
+def timestamp_of(record: Message) -> int:
+    return max(record.timestamp()[1], 0)
+
+
+def headers_of(record: Message) -> list[dict[str, Any]]:
+    found = cast(list[tuple[str, Any]], record.headers() or [])
+    return [{"key": key, "value": value} for key, value in found]
 
 
 def size_of(record: Message) -> int:
