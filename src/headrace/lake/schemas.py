@@ -237,6 +237,8 @@ def _merged_type(
         return pa.list_(element)
     if pa.types.is_map(old) and pa.types.is_map(new) and old.key_type == new.key_type:
         item = _merged_field(old.item_field, new.item_field, f"{path}.value", added, widened)
+        if not item.equals(old.item_field) and f"{path}.value" not in widened:
+            widened.append(f"{path}.value")  # The wheel does not complete structs in old maps.
         return pa.map_(old.key_type, item)
     raise IncompatibleSchema(
         f"column {path} is {type_text(old)} and cannot become {type_text(new)}, which does not"

@@ -142,6 +142,20 @@ def test_a_wider_column_can_be_read_by_all_and_keeps_its_commits(table: Table) -
     assert ids_of(table, 2) == [1, 2]
 
 
+def test_columns_inside_lists_and_maps_can_be_added_and_merged_then(lake: Lake) -> None:
+    def nested(inner: list[tuple[str, pa.DataType]]) -> pa.Schema:
+        of = pa.struct(inner)
+        return pa.schema([("id", pa.int64()), ("l", pa.list_(of)), ("m", pa.map_(pa.string(), of))])
+
+    table = lake.create("trusted.nested", nested([("x", pa.int32())]))
+    appended(table, [{"id": n, "l": [{"x": n}], "m": [("k", {"x": n})]} for n in (1, 2)])
+    table.evolve(nested([("x", pa.int32()), ("y", pa.string())]))
+    new = {"id": 1, "l": [{"x": 5, "y": "a"}], "m": [("k", {"x": 5, "y": "b"})]}
+    table.upsert(pa.Table.from_pylist([new], schema=table.schema), ["id"])
+    old = {"id": 2, "l": [{"x": 2, "y": None}], "m": [("k", {"x": 2, "y": None})]}
+    assert sorted(table.rows().to_pylist(), key=lambda row: row["id"]) == [new, old]
+
+
 def test_the_same_schema_changes_nothing(table: Table) -> None:
     assert table.evolve(SCHEMA) == 0
 
