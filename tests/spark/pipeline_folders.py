@@ -55,7 +55,9 @@ class Folder:
         with closing(RecordReader(self.broker.bootstrap_servers, topic, properties)) as reader:
             reader.assign(Start(from_beginning=True), reader.partitions())
             while not reader.is_at_end:
-                found += [(r.partition, r.offset, r.value or b"") for r in reader.read()]
+                found += [
+                    (m.partition() or 0, m.offset() or 0, m.value() or b"") for m in reader.read()
+                ]
         return [value for _, _, value in sorted(found)]
 
 

@@ -5,6 +5,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from headrace.spark.pools import ALLOCATIONS
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -23,6 +25,7 @@ SETTINGS: dict[str, str] = {
     ),
     # Streams and batch runs share executors without one starving the other.
     "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": str(ALLOCATIONS),
 }
 """What every session of ours has unless the caller says otherwise."""
 

@@ -15,6 +15,7 @@ from headrace.pipelines.model import (
     MergedView,
     Pipeline,
     Sink,
+    Source,
     StreamingTable,
 )
 from headrace.pipelines.resolving import evaluate
@@ -33,6 +34,7 @@ from headrace.pipelines.running.targets import (
     Target,
     TopicTarget,
 )
+from headrace.spark.pools import choose_pool, pool_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 FIRST_GENERATION = 1
-STREAMS_POOL, BATCH_POOL = "streams", "batch"
 
 
 class PipelineRun:
@@ -109,7 +110,7 @@ class PipelineRun:
         """Start a flow as a query: until all is read that is there now, or for ever."""
         state = self.flow_state(flow)
         state.directory.mkdir(parents=True, exist_ok=True)
-        self._choose_pool(flow)
+        choose_pool(self.spark, pool_of(self._priority(flow)))
         reads = TableReads(self.spark, self.pipeline, self.lake, self.all_generations())
         reader = LiveReader(reads, state.starts)
         target = self.pipeline.datasets[flow.target]
@@ -244,9 +245,21 @@ class PipelineRun:
         table = self.lake.table(written, self.generation_of(written))
         state.check(flow.name, written, table.last_batch(state.writer()))
 
-    def _choose_pool(self, flow: Flow) -> None:
-        """Streams and batch runs have pools of their own, so neither can starve the other."""
-        choose_pool(self.spark, STREAMS_POOL if flow.realtime is None else "realtime")
+    def _priority(self, flow: Flow) -> int:
+        """The highest priority of the topics that a flow reads, itself and through others."""
+        return max((s.priority for s in self._sources_behind(flow.target, set())), default=0)
+
+    def _sources_behind(self, name: str, seen: set[str]) -> list[Source]:
+        found: list[Source] = []
+        for read in self.preparation.inputs.get(name, ()):
+            if read in seen:
+                continue
+            seen.add(read)
+            if self.preparation.is_source(read):
+                found.append(self.pipeline.sources[read.partition(".")[2]])
+            else:
+                found += self._sources_behind(read, seen)
+        return found
 
 
 def register_sources(spark: "SparkSession") -> None:
@@ -254,14 +267,6 @@ def register_sources(spark: "SparkSession") -> None:
     from headrace.spark.tables.source import TableSource
 
     spark.dataSource.register(TableSource)
-
-
-def choose_pool(spark: "SparkSession", pool: str) -> None:
-    """Let what this thread starts next run in a pool; a Connect session has no say in that."""
-    from pyspark.sql.utils import is_remote
-
-    if not is_remote():
-        spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
 
 
 def now() -> dt.datetime:

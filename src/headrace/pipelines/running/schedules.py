@@ -18,7 +18,8 @@ class Every:
     seconds: float
 
     def next_after(self, last: dt.datetime | None, now: dt.datetime) -> dt.datetime:
-        return now if last is None else last + dt.timedelta(seconds=self.seconds)
+        """A last run in the future means that the clock was set back: it counts as just now."""
+        return now if last is None else min(last, now) + dt.timedelta(seconds=self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Cron:
 
     def next_after(self, last: dt.datetime | None, now: dt.datetime) -> dt.datetime:
         """The first matching minute after the last run, or after now if there was none."""
-        at = (last or now).replace(second=0, microsecond=0) + dt.timedelta(minutes=1)
+        at = min(last or now, now).replace(second=0, microsecond=0) + dt.timedelta(minutes=1)
         end = at.replace(year=at.year + _YEARS_MAX, day=min(at.day, 28))
         while at < end:
             if not self._is_day(at):

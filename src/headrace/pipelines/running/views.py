@@ -16,12 +16,13 @@ from headrace.pipelines.model import Expectation, MaterializedView, MergedView
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.intake import Intake
 from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
-from headrace.pipelines.running.pipeline_run import BATCH_POOL, PipelineRun, choose_pool
+from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader, TableReads
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.schedules import Schedule, parse_schedule
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.running.targets import AppendTarget
+from headrace.spark.pools import BATCH, choose_pool
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -58,7 +59,7 @@ class ComputedView:
     def refresh(self, *, is_forced: bool = False) -> bool:
         """Compute the view anew if an input has changed; whether that was so."""
         began = time.monotonic()
-        choose_pool(self.run.spark, BATCH_POOL)
+        choose_pool(self.run.spark, BATCH)
         table = self.run.lake.table(self.stored, self.run.generation_of(self.stored))
         inputs = self._input_versions()
         before = table.lineage()

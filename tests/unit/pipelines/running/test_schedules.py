@@ -39,6 +39,12 @@ def test_a_cron_line_is_due_at_the_next_minute_that_it_names(
     assert parse_schedule(line).next_after(at(last), at(last)) == at(due)
 
 
+@pytest.mark.parametrize("text", ["5 minutes", "*/5 * * * *"])
+def test_a_clock_that_was_set_back_does_not_hold_up_the_next_run(text: str) -> None:
+    due = parse_schedule(text).next_after(at("2026-03-02T12:00"), at("2026-03-01T12:00"))
+    assert due == at("2026-03-01T12:05")
+
+
 @pytest.mark.parametrize("text", ["often", "60 * * * *", "* 25 * * *", "a * * * *", "*/0 * * * *"])
 def test_nonsense_is_refused(text: str) -> None:
     with pytest.raises(PipelineError):

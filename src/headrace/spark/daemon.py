@@ -1,0 +1,37 @@
+"""Spark's Python daemon with our libraries loaded: its workers are forks and find them there.
+
+Spark forks a Python process for each task slot, and for each use of a source while it plans.
+Importing Arrow, the lake and the source anew in each of them takes longer than most of them work.
+(The process of a stream is no fork; it imports for itself.) A session on this machine names this
+module as its daemon; on other machines, where Headrace arrives later, Spark's own is used.
+"""
+
+import sys
+
+from pyspark import daemon
+
+PRELOADED = (
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pyspark.sql.datasource_internal",
+    "pyspark.sql.pandas.serializers",
+    "pyspark.sql.worker.plan_data_source_read",
+    "headrace.spark.source.source",
+    "headrace.spark.tables.source",
+)
+
+
+def preload() -> None:
+    """Import what workers need; one that cannot be loaded is told by whoever needs it."""
+    from importlib import import_module
+
+    for name in PRELOADED:
+        try:
+            import_module(name)
+        except ImportError as error:
+            print(f"headrace.spark.daemon: {name} was not loaded: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    preload()
+    daemon.manager()

@@ -1,0 +1,28 @@
+"""Pools of Spark's fair scheduler: streams, batch runs, and what is more or less urgent.
+
+Each has a share of the executors that no other can take while it has work, so a view that is
+computed whole does not hold up streams, and a backlog of streams does not hold up views.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+URGENT, STREAMS, PATIENT, BATCH = "urgent", "streams", "patient", "batch"
+
+ALLOCATIONS = Path(__file__).with_name("pools.xml")
+
+
+def pool_of(priority: int) -> str:
+    """The pool of a stream whose source has this priority; 0 is what most have."""
+    if priority > 0:
+        return URGENT
+    return STREAMS if priority == 0 else PATIENT
+
+
+def choose_pool(spark: "SparkSession", pool: str) -> None:
+    """Let what this thread starts next run in a pool; a Connect session has no say in that."""
+    if not type(spark).__module__.startswith("pyspark.sql.connect"):
+        spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
