@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from headrace.cli.options import confirm, duration_ms, json_option
-from headrace.cli.output import counted, print_json, print_line, print_table, size_text, time_text
+from headrace.cli.output import (
+    counted,
+    print_json,
+    print_line,
+    print_table,
+    size_text,
+    time_text,
+    warn,
+)
 from headrace.cli.table_options import (
     lake_option,
     opened_lake,
@@ -32,17 +40,23 @@ def command() -> None:
 @command.command("list")
 @lake_option
 @json_option
-def list_tables(lake: str, as_json: bool) -> None:
-    """List all tables and merged views."""
+def list_tables(lake: str, as_json: bool) -> int:
+    """List all tables and merged views; those that cannot be read are named."""
     opened = opened_lake(lake)
-    listed = [_listed(opened, name) for name in opened.names()]
+    listed, broken = [], 0
+    for name in opened.names():
+        try:
+            listed.append(_listed(opened, name))
+        except HeadraceError as error:
+            warn(f"{name}: {error}")
+            broken = 1
     views = [
         {"name": name, "batch": view.batch, "speed": view.speed, "pipeline": view.pipeline}
         for name, view in sorted(opened.views().items())
     ]
     if as_json:
         print_json({"tables": listed, "views": views})
-        return
+        return broken
     print_table(
         ("table", "rows", "version", "files", "size", "written", "pipeline"),
         [
@@ -62,8 +76,9 @@ def list_tables(lake: str, as_json: bool) -> None:
         print_line("")
         print_table(
             ("merged view", "batch", "speed", "pipeline"),
-            [(one["name"], one["batch"], one["speed"], one["pipeline"]) for one in views],
+            [(one["name"], one["batch"], one["speed"], one["pipeline"] or None) for one in views],
         )
+    return broken
 
 
 @command.command("show")

@@ -1,6 +1,7 @@
 """`headrace tables`: what a person and a program see of a lake."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -60,6 +61,13 @@ def test_tables_and_views_are_listed(lake: Lake, table: Table) -> None:
     shown = ok("list").out
     assert "raw.orders" in shown
     assert "refined.words" in shown
+
+
+def test_a_table_that_is_gone_does_not_hide_the_others(lake: Lake, table: Table) -> None:
+    shutil.rmtree(lake.create("raw.lost", SCHEMA).place)
+    done = tables("list", "--json")
+    assert (done.code, [one["name"] for one in done.document["tables"]]) == (1, ["raw.orders"])
+    assert "raw.lost: there is no Delta table at" in done.err
 
 
 def test_rows_are_shown_to_people_and_programs(table: Table) -> None:
