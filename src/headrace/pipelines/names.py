@@ -31,8 +31,8 @@ def complaint(name: str, zones: Collection[str], *, needs_zone: bool) -> str | N
             f"{name!r} is no name; write lower-case letters, digits and underscores, beginning"
             " with a letter, as in staging.orders"
         )
-    if "__" in parts[0] and len(parts) > 1:
-        return f"{name!r}: two underscores in a zone would mix up the names of quarantine tables"
+    if "__" in name:
+        return f"{name!r}: two underscores together mark the tables kept beside yours; use one"
     if len(parts) == 1 and needs_zone:
         return f"{name!r} has no zone; name it {zones_text(zones, name)}"
     if len(parts) > 2:

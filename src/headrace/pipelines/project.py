@@ -4,9 +4,10 @@ All that is wrong is found in one go and raised as one error. Python files are r
 the folder on the path, so that they can import their neighbours.
 """
 
+import os
 import sys
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -14,11 +15,9 @@ from types import ModuleType
 from headrace.pipelines.model import Pipeline, Place
 from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
 from headrace.pipelines.registry import Registry, collecting
-from headrace.pipelines.settings_file import SettingsFile
+from headrace.pipelines.settings_file import SettingsFile, is_like
 from headrace.pipelines.sql_files import declare_file
 
-NOT_DECLARING = ("tests", "__pycache__")
-"""Folders whose files declare nothing."""
 SUFFIXES = (".sql", ".py")
 
 
@@ -30,9 +29,11 @@ def load(directory: Path | str, environment: Mapping[str, str] | None = None) ->
     sources = file.sources()
     registry = Registry(folder, settings.zones)
     with collecting(registry), importing_from(folder):
-        for path in library_files(folder, settings.libraries, skipped=Path(settings.lake)):
+        paths = library_files(folder, settings.libraries, skipped=Path(settings.lake))
+        for path in paths:
             _declare(path, folder, registry)
     declared = registry.joined()
+    file.check_libraries([str(path.relative_to(folder)) for path in paths])
     problems = [*file.problems, *registry.problems]
     if not declared.datasets and not problems:
         problems.append(
@@ -42,19 +43,23 @@ def load(directory: Path | str, environment: Mapping[str, str] | None = None) ->
     return Pipeline(settings, str(folder), sources, declared.datasets, declared.flows)
 
 
-def library_files(folder: Path, patterns: tuple[str, ...], skipped: Path) -> list[Path]:
+def library_files(folder: Path, patterns: Sequence[str], skipped: Path) -> list[Path]:
     """The files that declare, in the order of their names.
 
     Tests, hidden files and those that begin with an underscore do not; the latter may be
-    imported by others.
+    imported by others. Folders of data are not walked through.
     """
-    found = {
-        path
-        for pattern in patterns
-        for path in folder.glob(pattern)
-        if path.suffix in SUFFIXES and path.is_file() and not path.is_relative_to(skipped)
-    }
-    return sorted(path for path in found if _declares(path.relative_to(folder)))
+    found: list[Path] = []
+    for directory, folders, files in os.walk(folder):
+        place = Path(directory)
+        folders[:] = [name for name in folders if _declares(name) and place / name != skipped]
+        paths = [place / name for name in files if _declares(name)]
+        found += [
+            path
+            for path in paths
+            if path.suffix in SUFFIXES and is_like(str(path.relative_to(folder)), patterns)
+        ]
+    return sorted(found)
 
 
 @contextmanager
@@ -76,10 +81,10 @@ def importing_from(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def _declares(path: Path) -> bool:
-    is_hidden = any(part.startswith((".", "_")) for part in path.parts)
-    is_test = path.name.startswith("test_") or path.name == "conftest.py"
-    return not is_hidden and not is_test and not set(path.parts) & set(NOT_DECLARING)
+def _declares(name: str) -> bool:
+    """Whether a file or folder of this name may have declarations in it."""
+    is_test = name.startswith("test_") or name in ("tests", "conftest.py")
+    return not is_test and not name.startswith((".", "_"))
 
 
 def _declare(path: Path, folder: Path, registry: Registry) -> None:

@@ -7,7 +7,7 @@ of files. Their values are never part of a message.
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -110,6 +110,17 @@ class SettingsFile:
             group=table.group,
             zones=self.zones(),
         )
+
+    def check_libraries(self, files: Sequence[str]) -> None:
+        """Complain about patterns of `libraries` that none of the pipeline's files is like."""
+        for pattern in self._tables.get("pipeline", {}).get("libraries", ()):
+            if isinstance(pattern, str) and not any(is_like(file, [pattern]) for file in files):
+                self._complain(
+                    f"no file is like {pattern}; write it as seen from the folder, such as"
+                    " sql/*.sql or **/*.py",
+                    "pipeline",
+                    "libraries",
+                )
 
     def sources(self) -> dict[str, Source]:
         """The sources by name: `orders` is what queries read as `sources.orders`."""
@@ -280,6 +291,17 @@ class SettingsFile:
 
     def _place(self, section: str, key: str = "") -> Place:
         return Place(FILE, line_of(self._lines, section, key))
+
+
+def is_like(file: str, patterns: Iterable[str]) -> bool:
+    """Whether a file, as seen from the folder, is like one of the patterns: `**` is any depth."""
+    return any(_expression(pattern).fullmatch(file) for pattern in patterns)
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
+    return re.compile("".join(words.get(part) or re.escape(part) for part in parts))
 
 
 def line_of(lines: Sequence[str], section: str, key: str = "") -> int:

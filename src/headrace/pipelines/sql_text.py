@@ -257,7 +257,7 @@ class _Finder:
             level.wants_relation = True
         elif word == "STREAM" and level.wants_relation:
             level.is_stream = True
-        elif word == "VALUES" or word in _ENDS_FROM:
+        elif word == "VALUES" or word in _ENDS_FROM or token.text == "|>":
             level.is_in_from = level.wants_relation = False
 
     def _is_comparison(self) -> bool:
@@ -320,16 +320,29 @@ class _Finder:
     def _alias(self, start: int, end: int) -> tuple[int, bool]:
         """Where the relation's alias goes, and whether one is there.
 
-        The order is `STREAM(name) WATERMARK column DELAY OF INTERVAL 1 MINUTE AS alias`.
+        It comes last: `STREAM(name) TABLESAMPLE (..) WATERMARK .. DELAY OF INTERVAL .. AS alias`.
         """
         is_in_stream = start > 1 and self.listed[start - 2].upper == "STREAM"
         is_closed = end < len(self.listed) and self.listed[end].text == ")"
-        at = self._after_watermark(end + 1 if is_in_stream and is_closed else end)
+        at = self._after_watermark(
+            self._after_sample(end + 1 if is_in_stream and is_closed else end)
+        )
         following = self.listed[at] if at < len(self.listed) else None
         has_alias = (
             following is not None and following.is_name and following.upper not in _AFTER_RELATION
         )
         return self.listed[at - 1].end, has_alias
+
+    def _after_sample(self, at: int) -> int:
+        """Behind `TABLESAMPLE (..)` and `REPEATABLE (..)`, if they are there."""
+        while at < len(self.listed) and self.listed[at].upper in ("TABLESAMPLE", "REPEATABLE"):
+            depth, at = 0, at + 1
+            while at < len(self.listed):
+                depth += {"(": 1, ")": -1}.get(self.listed[at].text, 0)
+                at += 1
+                if depth == 0:
+                    break
+        return at
 
     def _after_watermark(self, at: int) -> int:
         """Behind `WATERMARK expression DELAY OF INTERVAL length`, if there is one."""

@@ -33,9 +33,13 @@ def test_other_names_are_refused_with_what_to_do(name: str, words: str) -> None:
     assert words in (complaint(name, ZONES, needs_zone=True) or "")
 
 
-def test_two_names_never_share_a_quarantine() -> None:
+def test_no_name_is_that_of_a_table_kept_beside_another() -> None:
+    """Such as a quarantine, whose name would else belong to two tables."""
     assert quarantine_of("staging.orders") == "quarantine.staging__orders"
-    assert complaint("a__b.c", ("a__b",), needs_zone=True) is not None
+    for name in ("a__b.c", "a.b__c", "staging.orders__changes"):
+        assert "two underscores" in (
+            complaint(name, ("a__b", "a", "staging"), needs_zone=True) or ""
+        )
 
 
 def test_a_flow_is_named_like_a_folder() -> None:

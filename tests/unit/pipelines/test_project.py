@@ -39,6 +39,13 @@ def test_libraries_say_which_files_count(tmp_path: Path) -> None:
     assert list(load_folder(tmp_path, files, settings).datasets) == ["a"]
 
 
+@pytest.mark.parametrize("pattern", ["sql/*.txt", "/a.sql", "b.sql/**", "", "["])
+def test_a_pattern_that_no_file_is_like_is_told(tmp_path: Path, pattern: str) -> None:
+    settings = f'[pipeline]\nname = "x"\nlibraries = ["*.sql", "{pattern}"]'
+    (problem,) = told(problems_of(tmp_path, {"a.sql": VIEW.format("a")}, settings))
+    assert problem.startswith(f"pipeline.toml:3: no file is like {pattern};")
+
+
 def test_files_may_import_their_neighbours_and_leave_no_trace(tmp_path: Path) -> None:
     pipeline = load_folder(
         tmp_path,

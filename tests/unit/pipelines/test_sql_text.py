@@ -30,6 +30,10 @@ def with_views(sql: str) -> str:
         ("SELECT * FROM a.b WHERE id IN (SELECT id FROM c.d)", ["a.b", "c.d"]),
         ("SELECT * FROM a.b UNION ALL TABLE c.d", ["a.b", "c.d"]),
         ("FROM a.b |> WHERE id > 1 |> SELECT id", ["a.b"]),
+        ("FROM a.b |> EXTEND b.x + 1 AS y, b.z AS z |> JOIN c.d USING (id)", ["a.b", "c.d"]),
+        ("SELECT * FROM a.b LATERAL VIEW explode(b.x) t AS y, c.d", ["a.b", "c.d"]),
+        ("SELECT * FROM a.b PIVOT (sum(x) FOR y IN ('p', 'q')), c.d", ["a.b", "c.d"]),
+        ("SELECT * EXCEPT (x, y) FROM a.b ORDER BY b.x, b.y LIMIT 3", ["a.b"]),
         ("WITH x AS (SELECT * FROM a.b) SELECT * FROM x", ["a.b"]),
         ("WITH x (n) AS (SELECT 1), y AS (SELECT * FROM x) SELECT * FROM y, recent", ["recent"]),
         ("SELECT * FROM a.b, LATERAL explode(items) AS t", ["a.b"]),
@@ -72,6 +76,11 @@ def test_a_view_may_be_called_stream() -> None:
             "SELECT orders.id FROM `v_raw_orders` AS `orders`",
         ),
         ("SELECT o.id FROM raw.orders o", "SELECT o.id FROM `v_raw_orders` o"),
+        (
+            "SELECT * FROM raw.orders TABLESAMPLE (5 PERCENT) REPEATABLE (1) WHERE id > 1",
+            "SELECT * FROM `v_raw_orders` TABLESAMPLE (5 PERCENT) REPEATABLE (1) AS `orders`"
+            " WHERE id > 1",
+        ),
         ("TABLE raw.orders", "TABLE `v_raw_orders`"),
         (
             "SELECT * FROM STREAM(raw.orders) WATERMARK ts DELAY OF INTERVAL 1 MINUTE WHERE id > 1",
