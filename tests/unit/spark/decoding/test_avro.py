@@ -83,6 +83,7 @@ SHAPES: list[tuple[Any, Any]] = [
     ({"type": "record", "name": "P", "fields": [{"name": "x", "type": "int"}]}, {"x": -1}),
     (["null", {"type": "record", "name": "P", "fields": [{"name": "x", "type": "int"}]}], None),
     ({"type": "array", "items": "long"}, [1, -2, 3]),
+    ({"type": "array", "items": {"type": "int", "logicalType": "date"}}, [dt.date(2026, 1, 2)]),
     ({"type": "array", "items": ["null", "string"]}, ["a", None]),
 ]
 
@@ -92,6 +93,16 @@ def test_a_value_is_read_as_it_was_written(type_: Any, value: Any) -> None:
     schema = record(("before", "int"), ("x", type_), ("after", "string"))
     payload = encode(schema, {"before": 7, "x": value, "after": "end"})
     assert read([payload], schema) == [({"before": 7, "x": value, "after": "end"}, None)]
+
+
+@pytest.mark.parametrize("more", [[], [("xs", {"type": "array", "items": "int"})]])
+def test_logical_types_that_spark_lacks_are_read_as_what_they_are_written_as(more: Any) -> None:
+    """A flat schema is read by compiled code, the other one by fastavro."""
+    uuid = {"type": "string", "logicalType": "uuid"}
+    clock = {"type": "int", "logicalType": "time-millis"}
+    plain = encode(record(("u", "string"), ("c", "int"), *more), {"u": "no", "c": 7, "xs": []})
+    ((row, error),) = read([plain], record(("u", uuid), ("c", clock), *more))
+    assert (row["u"], row["c"], error) == ("no", 7, None)
 
 
 def test_a_map_is_read_as_pairs() -> None:
@@ -137,6 +148,21 @@ def test_a_decimal_with_too_many_digits_makes_its_row_bad() -> None:
     assert row == {"d": None}
     assert error is not None
     assert error.endswith("is not a DECIMAL(4,0)")
+
+
+def test_a_decimal_at_the_edge_of_64_bits_is_counted_by_its_digits() -> None:
+    narrow = record(("d", {"type": "bytes", "logicalType": "decimal", "precision": 10}))
+    ((row, error),) = read([b"\x10\x80" + bytes(7)], narrow)
+    assert row == {"d": None}
+    assert error is not None
+
+
+def test_a_time_beyond_all_calendars_makes_its_row_bad() -> None:
+    schema = record(("t", {"type": "long", "logicalType": "timestamp-millis"}))
+    ((row, error),) = read([b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01"], schema)
+    assert row == {"t": None}
+    assert error is not None
+    assert error.endswith("is not a TIMESTAMP")
 
 
 def test_tombstones_are_rows_of_nulls() -> None:

@@ -12,9 +12,11 @@ from headrace.spark.decoding.avro.schemas import Node
 from headrace.spark.decoding.avro.walking import to_decimal_words, walk_records
 from headrace.spark.decoding.columns import scalars
 from headrace.spark.decoding.columns.failures import NOT_UTF8, UNFIT, Failures
-from headrace.spark.decoding.columns.scalars import fixed, noted, unscaled_fits
+from headrace.spark.decoding.columns.scalars import fixed, halves, noted, unscaled_fits
 from headrace.spark.decoding.columns.spans import STRING, Spans, bitmap
 from headrace.spark.decoding.columns.utf8 import is_utf8
+
+MILLIS_MAX = (1 << 63) // 1000 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,17 @@ def column_of(slot: Slot, slots: Slots) -> Any:
             )
         case "bytes" | "string" | "fixed":
             return bytes_column(slot, slots)
+    if node.logical.endswith("-millis"):
+        note_overflow(slot, slots)
     return fixed(node.type, number_values(node, values), is_valid)
+
+
+def note_overflow(slot: Slot, slots: Slots) -> None:
+    """Milliseconds that are too many as microseconds make their rows bad."""
+    values, is_valid = slots.values[slot.number], slots.is_valid[slot.number]
+    for row in np.flatnonzero((values > MILLIS_MAX) | (values < -MILLIS_MAX)):
+        slots.failures.note(UNFIT, slots.spans, row, slot.number)
+        is_valid[row] = 0
 
 
 def number_values(node: Node, values: Any) -> Any:
@@ -129,7 +141,8 @@ def decimal_column(slot: Slot, starts: Any, slots: Slots) -> Any:
     to_decimal_words(slots.spans.address, starts, lengths, is_valid, words, is_long)
     # What 64 bits hold may still have too many digits; the others are looked at one by one.
     limit = 10 ** min(type_.precision, 18)
-    is_small = (words[:, 1] == words[:, 0] >> 63) & (np.abs(words[:, 0]) < limit)
+    low = words[:, 0]
+    is_small = (words[:, 1] == low >> 63) & (-limit < low) & (low < limit)
     for row in np.flatnonzero(is_valid & (is_long | ~is_small)):
         raw = slots.spans.data[starts[row] : starts[row] + lengths[row]].tobytes()
         value = int.from_bytes(raw, "big", signed=True)
@@ -137,6 +150,5 @@ def decimal_column(slot: Slot, starts: Any, slots: Slots) -> Any:
             slots.failures.note(UNFIT, slots.spans, row, slot.number)
             is_valid[row] = 0
         elif is_long[row]:
-            low = value & 0xFFFF_FFFF_FFFF_FFFF
-            words[row] = (low - (1 << 64) if low >> 63 else low, value >> 64)
+            words[row] = halves(value)
     return fixed(type_, words, is_valid)

@@ -108,8 +108,8 @@ def avro_schema(text: str, references: tuple[str, ...] = ()) -> AvroSchema:
     named: dict[str, Any] = {}
     try:
         for reference in references:
-            fastavro.parse_schema(json.loads(reference), named_schemas=named)
-        parsed = fastavro.parse_schema(json.loads(text), named_schemas=named)
+            fastavro.parse_schema(plainly(json.loads(reference)), named_schemas=named)
+        parsed = fastavro.parse_schema(plainly(json.loads(text)), named_schemas=named)
     except (
         ValueError, TypeError, KeyError, AttributeError, RecursionError,
         fastavro.schema.SchemaParseException, fastavro.schema.UnknownType,
@@ -120,6 +120,22 @@ def avro_schema(text: str, references: tuple[str, ...] = ()) -> AvroSchema:
     if root.kind != "record":
         raise InvalidSchema(f"the Avro schema is a {root.kind}; rows need a record with fields")
     return AvroSchema(parsed, root)
+
+
+def plainly(schema: Any) -> Any:
+    """The schema without logical types that Spark has no types for, such as uuid and times."""
+    if isinstance(schema, list):
+        return [plainly(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {
+        name: plainly(value) if name in ("type", "fields", "items", "values") else value
+        for name, value in schema.items()
+    }
+    logical = found.get("logicalType")
+    if logical != "decimal" and (str(found.get("type")), logical) not in LOGICAL:
+        found.pop("logicalType", None)
+    return found
 
 
 def node_of(schema: Any, named: dict[str, Any], path: str, within: tuple[str, ...]) -> Node:

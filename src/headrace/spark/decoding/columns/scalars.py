@@ -93,9 +93,7 @@ def decimals(spans: Spans, type_: Any, column: int, failures: Failures) -> Any:
         if value is None:
             failures.note(UNFIT, spans, index, column)
         else:
-            low = value & 0xFFFF_FFFF_FFFF_FFFF
-            words[index, 0] = low - (1 << 64) if low >> 63 else low
-            words[index, 1] = value >> 64
+            words[index] = halves(value)
             is_valid[index] = 1
     return fixed(type_, words, is_valid)
 
@@ -115,6 +113,12 @@ def unscaled(text: bytes, precision: int, scale: int) -> int | None:
         return None
     found = int(rounded.scaleb(scale, context=exact))
     return found if unscaled_fits(found, precision) else None
+
+
+def halves(value: int) -> tuple[int, int]:
+    """A number of 128 bits as two of 64, the lower first, each with a sign of its own."""
+    low = value & 0xFFFF_FFFF_FFFF_FFFF
+    return (low - (1 << 64) if low >> 63 else low), value >> 64
 
 
 def unscaled_fits(value: int, precision: int) -> bool:
