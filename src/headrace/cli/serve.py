@@ -1,7 +1,9 @@
 """`headrace serve`: answer SQL over the tables of a lake by HTTP, until Ctrl-C."""
 
 import logging
+import os
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +108,7 @@ def command(
     from headrace.runtime.logging import configure
 
     configure("text", ())
-    _prepare_memory(memory)
+    _prepare_memory()
     settings, address, tokens = _configured(
         lake, listen, zones, token_file, memory, rows, timeout, concurrency, refresh
     )
@@ -114,13 +116,16 @@ def command(
 
     from headrace.serving.running import run
 
-    run(settings, address, tokens, lambda bound: _announce(bound, settings))
+    if not run(settings, address, tokens, lambda bound: _announce(bound, settings)):
+        _log.warning("a query that cannot be interrupted is still running; it ends with us")
+        sys.stdout.flush()
+        os._exit(0)  # Python would wait for its thread.
     return 0
 
 
-def _prepare_memory(memory_bytes: int) -> None:
-    """Before DuckDB is imported, which reads the environment then."""
-    from headrace.serving.memory_wall import let_memory_return, raise_wall
+def _prepare_memory() -> None:
+    """Before DuckDB and Arrow are imported, which read the environment then."""
+    from headrace.serving.memory_wall import let_memory_return
 
     let_memory_return()
     try:
@@ -131,7 +136,6 @@ def _prepare_memory(memory_bytes: int) -> None:
             f"{error.name} is not installed; install what serving needs with:"
             " pip install 'headrace[serve]'"
         ) from error
-    raise_wall(memory_bytes)
 
 
 def _configured(

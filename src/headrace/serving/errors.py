@@ -78,13 +78,27 @@ def of_duckdb(error: duckdb.Error) -> HttpError:
     if isinstance(error, duckdb.InterruptException):
         return QueryTooSlow("the query was stopped because it took too long")
     if isinstance(error, duckdb.OutOfMemoryException):
-        first = message.partition("\n")[0]
-        return OutOfMemory(f"the query needs more memory than it may have: {first}")
+        return out_of_memory(message)
     if isinstance(error, duckdb.PermissionException):
         return NotReadOnly(message)
     if isinstance(error, duckdb.FatalException | duckdb.InternalException):
         return HttpError(f"DuckDB failed: {message.partition(chr(10))[0]}")
     return InvalidQuery(message, details=position(message))
+
+
+def of_arrow(error: Exception) -> HttpError:
+    """An error of DuckDB's that came while its rows were fetched as Arrow, so in Arrow's words."""
+    message = str(error).strip()
+    if isinstance(error, MemoryError) or message.startswith("Out of Memory Error"):
+        return out_of_memory(message)
+    if message.startswith("INTERRUPT Error"):
+        return of_duckdb(duckdb.InterruptException(message))
+    return InvalidQuery(message, details=position(message))
+
+
+def out_of_memory(message: str) -> OutOfMemory:
+    first = message.partition("\n")[0]
+    return OutOfMemory(f"the query needs more memory than it may have: {first}".rstrip(": "))
 
 
 def position(message: str) -> dict[str, Any]:

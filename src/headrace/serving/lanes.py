@@ -3,9 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from time import monotonic
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from time import monotonic, sleep
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -15,6 +15,8 @@ T = TypeVar("T")
 
 _GRACE_S = 1.0
 """So long an interrupted query may take to notice; then it is answered for, and runs on alone."""
+_INTERRUPT_EVERY_S = 0.05
+_STOP_S_MAX = 5.0
 
 
 class Running:
@@ -54,54 +56,67 @@ class Lane:
 
     def __init__(self, name: str, threads: int, waiting_max: int) -> None:
         self.name = name
-        self.under_way = 0
         self._most = threads + waiting_max
+        self._under_way: dict[Future[Any], Running] = {}
+        self._stopping: set[asyncio.Task[None]] = set()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=f"serving-{name}")
         # Started now: a thread's stack may not be had later, when memory is short.
         start = threading.Barrier(threads)
         for _ in range(threads):
             self._threads.submit(start.wait)
 
+    @property
+    def under_way(self) -> int:
+        """How many questions are answered or wait, those included that nobody waits for."""
+        return len(self._under_way)
+
     async def run(self, work: Callable[[Running], T], seconds: float) -> T:
         """Do the work in a thread; stop it when its time is up or the asker has gone."""
         if self.under_way >= self._most:
             raise Busy(f"{self.under_way} questions are being answered or wait; ask again soon")
         running = Running(seconds)
-        self.under_way += 1
         future = self._threads.submit(work, running)
-        future.add_done_callback(_counted_down(self, asyncio.get_running_loop()))
+        self._under_way[future] = running
+        future.add_done_callback(self._under_way.pop)
         waiting = asyncio.wrap_future(future)
         try:
             done, _ = await asyncio.wait([waiting], timeout=seconds)
             if not done and future.cancel():
                 raise Busy(f"no thread was free within {seconds:g} seconds; ask again later")
             if not done:
-                running.stop()
+                self._stop(future, running)
                 done, _ = await asyncio.wait([waiting], timeout=_GRACE_S)
             if not done:
                 waiting.add_done_callback(_ignore)
                 raise QueryTooSlow(f"the query took longer than {seconds:g} seconds")
             return waiting.result()
         except asyncio.CancelledError:
-            running.stop()
             waiting.add_done_callback(_ignore)
+            self._stop(future, running)
             raise
 
-    def close(self) -> None:
+    def close(self) -> bool:
+        """Stop everything; whether all of it has ended, since some of it cannot be interrupted."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        ends_at = monotonic() + _STOP_S_MAX
+        while self._under_way and monotonic() < ends_at:
+            for running in list(self._under_way.values()):
+                running.stop()
+            sleep(_INTERRUPT_EVERY_S)
+        return not self._under_way
+
+    def _stop(self, future: Future[Any], running: Running) -> None:
+        running.stop()
+        task = asyncio.ensure_future(_interrupt_until_done(future, running))
+        self._stopping.add(task)
+        task.add_done_callback(self._stopping.discard)
 
 
-def _counted_down(lane: Lane, loop: asyncio.AbstractEventLoop) -> Callable[[object], None]:
-    """A callback that counts on the loop, whichever thread ends the work."""
-
-    def decrease() -> None:
-        lane.under_way -= 1
-
-    def done(_: object) -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(decrease)
-
-    return done
+async def _interrupt_until_done(future: Future[Any], running: Running) -> None:
+    """Interrupt again and again: DuckDB forgets an interrupt that comes before its query begins."""
+    while not future.done():
+        running.stop()
+        await asyncio.sleep(_INTERRUPT_EVERY_S)
 
 
 def _ignore(future: asyncio.Future[T]) -> None:

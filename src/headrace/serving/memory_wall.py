@@ -9,26 +9,41 @@ import os
 import resource
 
 _RETURN_MEMORY = "retain:false,dirty_decay_ms:1000,muzzy_decay_ms:0"
-_BESIDE_BYTES = 1 << 30
-"""Python, Arrow, answers under way, and the stacks of threads."""
+_BESIDE_BYTES = 512 << 20
+"""Answers under way, the files that are read, and the stacks of threads."""
 
 
 def let_memory_return() -> None:
     """Have DuckDB's allocator give freed memory back; before DuckDB is imported.
 
     It would keep address space for later, and the wall counts that: after one greedy
-    query all later ones would fail.
+    query all later ones would fail. Arrow's would take a gigabyte of it at the start.
     """
     os.environ.setdefault("DUCKDB_JE_MALLOC_CONF", _RETURN_MEMORY)
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
-def raise_wall(memory_bytes: int) -> int:
-    """Bound this process's data to what DuckDB may have twice over, and something beside.
+def raise_wall(memory_bytes: int) -> int | None:
+    """Let this process's data grow by what DuckDB may have twice over, and something beside.
 
-    Returns the bound. One that is there already and lower stays.
+    Returns the bound; None where the kernel does not tell how much there is now. A lower bound
+    that somebody else has set stays.
     """
-    bound = 2 * memory_bytes + _BESIDE_BYTES
+    now = _data_bytes()
+    if now is None:
+        return None
+    bound = now + 2 * memory_bytes + _BESIDE_BYTES
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limits = [one for one in (soft, hard, bound) if one != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
-    return min(limits)
+    lowest = min(one for one in (soft, hard, bound) if one != resource.RLIM_INFINITY)
+    resource.setrlimit(resource.RLIMIT_DATA, (lowest, hard))
+    return lowest
+
+
+def _data_bytes() -> int | None:
+    """What the kernel counts against the limit."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            line = next(line for line in file if line.startswith("VmData:"))
+    except (OSError, StopIteration):
+        return None
+    return int(line.split()[1]) * 1024

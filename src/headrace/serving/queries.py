@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 import duckdb
+import pyarrow as pa
 
 from headrace.serving.answers import Answer, Column, bounded, unique
 from headrace.serving.database import Database, Snapshot
-from headrace.serving.errors import TableNotFound, TableUnavailable, of_duckdb
+from headrace.serving.errors import TableNotFound, TableUnavailable, of_arrow, of_duckdb
 from headrace.serving.lanes import Running
 from headrace.serving.lookups import lookup
 from headrace.serving.questions import KeyedQuestion, Question
@@ -96,6 +97,8 @@ class Queries:
             )
         except duckdb.Error as error:
             raise of_duckdb(error) from error
+        except (pa.ArrowException, OSError, MemoryError) as error:
+            raise of_arrow(error) from error
         finally:
             running.end()
         seen = snapshot.publications

@@ -10,7 +10,7 @@ import duckdb
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from headrace.http.access import BearerAccess, TokenFile
 from headrace.http.bodies import decode_json, decode_text, media_type, read_body
@@ -26,6 +26,7 @@ from headrace.http.operations import Operation, Parameter, openapi, routes
 from headrace.runtime.exposition import CONTENT_TYPE, render
 from headrace.serving.answers import FORMATS, Answer, QueryAnswer, chosen_format
 from headrace.serving.descriptions import TableDescription, TableList, description, table_list
+from headrace.serving.errors import out_of_memory
 from headrace.serving.lanes import Lane, Running
 from headrace.serving.lookups import RESERVED
 from headrace.serving.metrics import families
@@ -187,7 +188,7 @@ class Routes:
         service = self._service
         lanes = (service.query_lane, service.lookup_lane)
         found = families(service.metrics, service.refresher.publications(), lanes)
-        return StreamingResponse(render(found), media_type=CONTENT_TYPE)
+        return Response("".join(render(found)), media_type=CONTENT_TYPE)
 
     async def openapi(self, request: Request) -> Response:
         document = openapi(
@@ -215,7 +216,10 @@ class Routes:
 
         def work(running: Running) -> tuple[bytes, Answer]:
             answer = ask(running)
-            return form.write(answer), answer
+            try:
+                return form.write(answer), answer
+            except MemoryError as error:
+                raise out_of_memory("the answer cannot be written") from error
 
         body, answer = await self._in_lane(lane, work, request, lane.name)
         if answer.cut is not None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from headrace.http.access import TokenFile
 from headrace.http.addresses import ListenAddress
 from headrace.http.server import bind, serve
+from headrace.serving.memory_wall import raise_wall
 from headrace.serving.routes import application
 from headrace.serving.service import Service
 from headrace.serving.settings import ServingSettings
@@ -16,17 +17,22 @@ def run(
     address: ListenAddress,
     tokens: TokenFile | None,
     on_ready: Callable[[ListenAddress], None],
-) -> None:
-    """Serve until SIGINT or SIGTERM. The port is taken first, since that fails most often."""
+) -> bool:
+    """Serve until SIGINT or SIGTERM; whether every thread has ended.
+
+    The port is taken first, since that fails most often.
+    """
     listener = bind(address)
 
-    async def main() -> None:
+    async def main() -> bool:
         service = Service(settings)
         async with service.running():
+            raise_wall(settings.memory_bytes)
             await serve(application(service, tokens), listener, on_ready=on_ready)
+        return service.is_stopped
 
     with asyncio.Runner(loop_factory=_event_loop) as runner:
-        runner.run(main())
+        return runner.run(main())
 
 
 def _event_loop() -> asyncio.AbstractEventLoop:

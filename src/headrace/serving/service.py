@@ -27,6 +27,7 @@ class Service:
         self.lookup_lane = Lane("lookup", settings.lookups_at_once_max, waiting)
         self.is_ready = False
         self.is_broken = False
+        self.is_stopped = False
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -48,8 +49,8 @@ class Service:
             self.close()
 
     def close(self) -> None:
-        """Stop what runs; queries that cannot be interrupted lose their database."""
-        self.query_lane.close()
-        self.lookup_lane.close()
+        """Stop what runs. A query that cannot be interrupted keeps its database."""
+        self.is_stopped = all([self.query_lane.close(), self.lookup_lane.close()])
         self.refresher.close()
-        self.database.close()
+        if self.is_stopped:
+            self.database.close()

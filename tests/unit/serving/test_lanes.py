@@ -47,7 +47,10 @@ async def test_a_query_that_takes_too_long_is_interrupted(lane: Lane) -> None:
     def work(running: Running) -> None:
         with duckdb.connect(":memory:") as connection:
             running.begin(connection)
-            connection.execute("SELECT max(i) FROM range(1000000000000) AS t(i)").fetchall()
+            try:
+                connection.execute("SELECT max(i) FROM range(1000000000000) AS t(i)").fetchall()
+            finally:
+                running.end()
 
     with pytest.raises(duckdb.InterruptException):
         await lane.run(work, 0.2)
@@ -71,6 +74,8 @@ async def test_who_goes_away_stops_the_query(lane: Lane) -> None:
                 connection.execute("SELECT max(i) FROM range(1000000000000) AS t(i)").fetchall()
             except duckdb.InterruptException:
                 stopped.set()
+            finally:
+                running.end()
 
     asked = asyncio.ensure_future(lane.run(work, 60))
     await asyncio.sleep(0.2)
