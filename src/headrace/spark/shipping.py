@@ -1,7 +1,7 @@
 """Headrace itself, brought to where Spark runs Python: executors, and a Spark Connect server.
 
 Workers need a Python with the packages of `headrace[spark]` (`headrace spark doctor` lists them),
-but not headrace: it is sent as a zip, so that a cluster always runs the driver's version.
+but not headrace: it is sent as a zip, so that a cluster runs the driver's version.
 """
 
 import atexit
@@ -25,11 +25,25 @@ def ship(spark: "SparkSession") -> None:
     """Let the session's executors, and its server if that is elsewhere, import headrace."""
     place = Path(tempfile.mkdtemp(prefix="headrace-"))
     atexit.register(shutil.rmtree, place, ignore_errors=True)  # Executors fetch it when they come.
-    path = str(package_zip(place))
+    archive = package_zip(place)
     if is_connect(spark):
-        spark.addArtifact(path, pyfile=True)
+        _ship_to_server(spark, archive)
     else:
-        spark.sparkContext.addPyFile(path)
+        spark.sparkContext.addPyFile(str(archive))
+
+
+def _ship_to_server(spark: "SparkSession", archive: Path) -> None:
+    """A server has looked for sources before we came, so ours are registered, too.
+
+    What a client adds reaches batch queries only. Streams run in threads of the server's own,
+    so for them the server's Python must have headrace.
+    """
+    from headrace.spark.source.source import DefaultSource
+    from headrace.spark.tables.source import TableSource
+
+    spark.addArtifact(str(archive), pyfile=True)
+    for source in (DefaultSource, TableSource):
+        spark.dataSource.register(source)
 
 
 def is_connect(spark: "SparkSession") -> bool:
