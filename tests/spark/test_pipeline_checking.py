@@ -115,6 +115,21 @@ def test_columns_and_edges_are_as_spark_sees_them(spark: "SparkSession", tmp_pat
     assert [edge.source for edge in report.graph.inputs("refined.n")] == ["trusted.t"]
 
 
+def test_quarantine_is_read_where_rows_can_be_refused(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    sql = (
+        "CREATE MATERIALIZED VIEW refined.bad AS SELECT rule, reason FROM quarantine.raw__orders;\n"
+        + RAW
+        + "CREATE STREAMING TABLE staging.x AS SELECT id FROM STREAM(raw.orders);\n"
+        "CREATE MATERIALIZED VIEW refined.none AS SELECT * FROM quarantine.staging__x;"
+    )
+    report = check(load_folder(tmp_path, {"a.sql": sql}), spark=spark)
+    assert report.columns["refined.bad"] == (("rule", "string"), ("reason", "string"))
+    (problem,) = report.problems
+    assert str(problem).startswith("a.sql:4: staging.x refuses no rows, so there is no quarantine.")
+
+
 def test_rules_of_entry_are_checked_against_the_payloads_columns(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

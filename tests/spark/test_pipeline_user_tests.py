@@ -34,6 +34,7 @@ def shop(spark: "SparkSession", tmp_path: Path) -> PipelineTest:
     return PipelineTest(folder, spark, tmp_path / "place")
 
 
+@pytest.mark.timeout(600)
 def test_the_template_passes_its_own_tests(spark: "SparkSession", tmp_path: Path) -> None:
     write_template(tmp_path / "shop")
     tests = runpy.run_path(str(tmp_path / "shop" / "tests" / "test_orders.py"))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from headrace.pipelines.graph import Consumer, Graph, consumers, graph_of
 from headrace.pipelines.model import (
+    ERROR,
     RESERVED,
     SOURCES,
     Dataset,
@@ -55,6 +56,7 @@ class Analysis:
         self._consumers: dict[str, list[Consumer]] = {}
         for consumer in consumers(pipeline):
             self._consumers.setdefault(consumer.target, []).append(consumer)
+        self._quarantines = {quarantine_of(name): name for name in pipeline.datasets}
         self._done: set[str] = set()
         self._underway: list[str] = []
 
@@ -85,8 +87,8 @@ class Analysis:
 
     def columns_of(self, name: str) -> "StructType":
         """The columns of what a query reads; UnknownColumns if they cannot be told."""
-        if name not in self.pipeline.datasets and name in self._quarantines():
-            return _quarantine_schema()
+        if (owner := self._quarantines.get(name)) is not None:
+            return self._quarantine(owner, name)
         self.analyse(name)
         if name not in self.schemas:
             raise UnknownColumns(name)
@@ -114,8 +116,24 @@ class Analysis:
         is_in_query = line is not None and place.file.endswith(".sql") and line >= place.line
         return Place(place.file, line) if line is not None and is_in_query else place
 
-    def _quarantines(self) -> set[str]:
-        return {quarantine_of(name) for name in self.pipeline.datasets}
+    def _quarantine(self, owner: str, name: str) -> "StructType":
+        """The columns of every quarantine, if this one is ever made."""
+        from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, may_refuse
+        from headrace.spark.tables.schemas import schema_of
+
+        self.analyse(owner)
+        brought = [
+            column
+            for consumer in self._consumers.get(owner, [])
+            if consumer.name in self.frames
+            for column in self.frames[consumer.name].columns
+        ]
+        if not may_refuse(brought, getattr(self.pipeline.datasets[owner], "expectations", ())):
+            raise PipelineError(
+                f"{owner} refuses no rows, so there is no {name}; quarantine takes rows that have"
+                f" an {ERROR} or break an expectation that says so"
+            )
+        return schema_of(QUARANTINE_SCHEMA)
 
     def _source(self, name: str) -> None:
         source = self.pipeline.sources.get(name.partition(".")[2])
@@ -209,13 +227,6 @@ class RecordingReader:
             return analysis.frames[name]
         schema = analysis.columns_of(name)
         return analysis.stand_ins.stream(schema) if is_stream else analysis.stand_ins.table(schema)
-
-
-def _quarantine_schema() -> "StructType":
-    from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA
-    from headrace.spark.tables.schemas import schema_of
-
-    return schema_of(QUARANTINE_SCHEMA)
 
 
 def _without_reserved(schema: "StructType") -> "StructType":

@@ -116,7 +116,10 @@ def consumers(pipeline: Pipeline) -> Iterator[Consumer]:
 
 
 def graph_of(pipeline: Pipeline, known: Mapping[str, Sequence[Read]] | None = None) -> Graph:
-    """The graph by what queries say; `known` has what Spark has seen of some, by consumer."""
+    """The graph by what queries say; `known` has what Spark has seen of some, by consumer.
+
+    A quarantine is a node only where something reads it.
+    """
     seen = known or {}
     edges = [
         Edge(read.name, one.target, read.is_stream, one.name, one.place)
@@ -125,9 +128,12 @@ def graph_of(pipeline: Pipeline, known: Mapping[str, Sequence[Read]] | None = No
     ]
     names = [f"{SOURCES}.{name}" for name in pipeline.sources]
     names += pipeline.datasets
-    present = {*names}
-    quarantines = {quarantine_of(name) for name in pipeline.datasets}
-    names += sorted({edge.source for edge in edges} & quarantines - present)
+    wanted = {edge.source for edge in edges}
+    refused = [one for one in pipeline.datasets.values() if quarantine_of(one.name) in wanted]
+    for dataset in refused:
+        quarantine = quarantine_of(dataset.name)
+        names.append(quarantine)
+        edges.append(Edge(dataset.name, quarantine, True, dataset.name, dataset.place))
     return Graph(pipeline, tuple(dict.fromkeys(edges)), tuple(names))
 
 
@@ -147,6 +153,8 @@ def problems(graph: Graph) -> list[Problem]:
 
 def complaint(graph: Graph, edge: Edge) -> str | None:
     """What is wrong with one read, or None."""
+    if edge.target.startswith(f"{QUARANTINE}."):
+        return None
     if edge.source not in graph.names:
         return missing_text(graph.pipeline, edge.source)
     dataset = graph.pipeline.datasets.get(edge.source)

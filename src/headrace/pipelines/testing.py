@@ -104,7 +104,8 @@ class PipelineTest:
 
     def quarantined(self, name: str) -> list[dict[str, Any]]:
         """What a table has refused: `rule`, `reason`, the row as JSON in `row`."""
-        return self.rows(quarantine_of(name))
+        quarantine = quarantine_of(name)
+        return self.rows(quarantine) if self._run.lake.has(quarantine) else []
 
     def _prepared(self) -> "PipelineRun":
         from headrace.pipelines.running.pipeline_run import PipelineRun

@@ -94,12 +94,14 @@ def test_what_cannot_be_read_so_is_told(tmp_path: Path, query: str, message: str
 
 def test_quarantine_may_be_read(tmp_path: Path) -> None:
     sql = """
-    CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
     CREATE MATERIALIZED VIEW refined.bad AS SELECT * FROM quarantine.raw__orders;
+    CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
     """
     graph = graph_of(load_folder(tmp_path, {"a.sql": sql}))
     assert problems(graph) == []
     assert graph.kind("quarantine.raw__orders") == "quarantine"
+    order = graph.order()
+    assert order.index("raw.orders") < order.index("quarantine.raw__orders")
 
 
 def test_what_spark_has_seen_counts_more_than_the_text(tmp_path: Path) -> None:
