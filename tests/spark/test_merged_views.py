@@ -77,7 +77,7 @@ def test_batch_and_speed_together_are_the_truth_whenever_one_looks(
         send(broker, topic, more)
         sent += more
         for level in runner.run.preparation.levels():
-            runner._flows_once(level, lambda: False)
+            runner.flows_once(level, lambda: False)
         assert seen(folder.lake, is_lambda=True) == truth(sent)
         if rng.random() < 0.6:
             batch_layer.view.refresh()

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from headrace.pipelines.running.reports import Report
 
 if TYPE_CHECKING:
-    from headrace.pipelines.running.runner import PipelineRunner, RunningFlow, RunningView
+    from headrace.pipelines.running.runner import PipelineRunner, RunningView
+    from headrace.pipelines.running.running_flow import RunningFlow
 
 
 def status_of(runner: "PipelineRunner", state: str) -> dict[str, Any]:
@@ -20,18 +21,16 @@ def status_of(runner: "PipelineRunner", state: str) -> dict[str, Any]:
         "mode": runner.mode,
         "started_at": runner.started_at.isoformat(timespec="seconds"),
         "updated_at": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        "flows": [_flow(runner, running) for running in runner.flows],
+        "flows": [_flow(running) for running in runner.flows],
         "views": [_view(running) for running in runner.views],
     }
 
 
-def _flow(runner: "PipelineRunner", running: "RunningFlow") -> dict[str, Any]:
-    report = Report.read(runner.run.flow_state(running.flow).report)
-    from headrace.pipelines.running.runner import is_active
-
-    state = "running" if is_active(running) else "ended"
-    if running.failure is not None:
-        state = "failed" if running.is_given_up else "retrying"
+def _flow(running: "RunningFlow") -> dict[str, Any]:
+    report = running.report()
+    state = "running" if running.is_active else "ended"
+    if running.failure is not None and not running.is_active:
+        state = "failed" if running.is_over else "retrying"
     return {
         "flow": running.flow.name,
         "target": running.flow.target,

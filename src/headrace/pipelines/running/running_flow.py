@@ -1,0 +1,114 @@
+"""A flow while it runs: the query of this moment, and what has gone wrong with it so far."""
+
+import json
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from headrace.errors import HeadraceError
+from headrace.pipelines.model import Flow
+from headrace.pipelines.running.pipeline_run import PipelineRun
+from headrace.pipelines.running.reports import Report
+from headrace.pipelines.running.restarts import Failure, Restarts, failure_of
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class RunningFlow:
+    """Starts a flow, notices its end, and knows whether it may be started again."""
+
+    run: PipelineRun
+    flow: Flow
+    query: "StreamingQuery | None" = None
+    restarts: Restarts = field(default_factory=Restarts)
+    failure: Failure | None = None
+    """Why it is not running, or was not when it was last looked at."""
+    is_over: bool = False
+    """Nothing more will come of it: it has come to its end, or was given up."""
+
+    @property
+    def is_active(self) -> bool:
+        return self.query is not None and self.query.isActive
+
+    @property
+    def has_failed(self) -> bool:
+        return self.is_over and self.failure is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it may be started now."""
+        return not self.is_over and time.monotonic() >= self.restarts.not_before
+
+    def start(self, *, is_once: bool) -> None:
+        """Start a query; planning it may fail as its run may, and is treated alike."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            self.query = self.run.start(self.flow, is_once=is_once)
+        except (HeadraceError, PySparkException, Py4JError) as error:
+            self.query = None
+            name = f"{type(error).__module__}.{type(error).__name__}"
+            self._note(failure_of(f"{name}: {error}"))
+
+    def settle(self) -> None:
+        """Take note of a query that has ended, well or not."""
+        if self.query is None or self.query.isActive:
+            return
+        error = self.query.exception()
+        self.query = None
+        if error is None:
+            self.failure = None
+            self.is_over = True
+        else:
+            self._note(failure_of(str(error)))
+
+    def stop(self) -> None:
+        if self.query is not None and self.query.isActive:
+            self.query.stop()
+
+    def report(self) -> Report:
+        return Report.read(self.run.flow_state(self.flow).report)
+
+    def lag(self) -> int | None:
+        """How many records of its topics the flow has yet to read."""
+        progress = self.query.lastProgress if self.query is not None else None
+        return None if progress is None else lag_of(progress)
+
+    def _note(self, failure: Failure) -> None:
+        self.failure = failure
+        batch = self.report().batch
+        may_restart = self.restarts.on_failure(failure, batch, time.monotonic())
+        self.is_over = not may_restart
+        level = logging.WARNING if may_restart else logging.ERROR
+        _log.log(level, "the flow %s failed: %s", self.flow.name, failure.text)
+
+
+def lag_of(progress: Any) -> int | None:
+    """Records behind the end of the topics, from what the sources report of themselves."""
+    behind: int | None = None
+    for source in progress["sources"]:
+        end, latest = _offsets(source["endOffset"]), _offsets(source["latestOffset"])
+        for topic, partitions in latest.items():
+            if isinstance(partitions, dict):
+                done = end.get(topic, {})
+                behind = (behind or 0) + sum(
+                    max(0, int(to) - int(done.get(partition, 0)))
+                    for partition, to in partitions.items()
+                )
+    return behind
+
+
+def _offsets(value: Any) -> dict[str, Any]:
+    """What a source says of where it stands: an object, its text, or nothing yet."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError:
+            return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,274 @@
+"""Faults of pipelines: each ends in exact counts, or in an error that says what to do."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headrace.client.admin import Admin
+from headrace.client.descriptions import NewTopic
+from headrace.pipelines.commands import run, status, stop
+from headrace.pipelines.running.errors import FlowsFailed, PipelineRuns
+from headrace.testing.process import BrokerProcess
+from tests.spark.conftest import MakeTopic
+from tests.spark.pipeline_folders import Folder, send, toml
+
+SCHEMA = "id LONG"
+TABLES = """
+CREATE STREAMING TABLE raw.numbers AS SELECT id, partition, offset FROM STREAM(sources.events);
+
+CREATE MERGED VIEW refined.parity MERGE (n SUM, total SUM) AS
+SELECT id % 2 AS odd, count(*) AS n, sum(id) AS total FROM STREAM(raw.numbers) GROUP BY id % 2;
+"""
+WAIT_S = 150.0
+KILLS = int(os.environ.get("HEADRACE_KILLS", "2"))
+
+
+def numbers(first: int, last: int) -> list[dict[str, object]]:
+    return [{"id": number} for number in range(first, last)]
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {WAIT_S:.0f} s: {what}"
+        time.sleep(0.2)
+
+
+def has_all(folder: Folder, count: int) -> bool:
+    if "raw.numbers" not in folder.lake.names() or "refined.parity" not in folder.lake.names():
+        return False
+    found: int = sum(row[0] for row in folder.rows("refined.parity", "n", "odd"))
+    return found >= count
+
+
+def assert_exact(folder: Folder, count: int) -> None:
+    """Every number once in the table, and in the view as much of them as arithmetic says."""
+    assert folder.rows("raw.numbers", "id") == list(range(count))
+    expected = [(odd, len(range(odd, count, 2)), sum(range(odd, count, 2))) for odd in (0, 1)]
+    assert folder.rows("refined.parity", "odd", "n", "total") == expected
+
+
+class Running:
+    """A pipeline that runs in a thread of this process, on a broker of its own."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.sent = 0
+        self._is_ended = threading.Event()
+        self.errors: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        self._is_ended.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def send(self, count: int) -> None:
+        send(self.folder.broker, "numbers", numbers(self.sent, self.sent + count))
+        self.sent += count
+
+    def settle(self) -> None:
+        """Wait until all is through; an error of the run ends the waiting."""
+        eventually(
+            lambda: bool(self.errors) or has_all(self.folder, self.sent), f"{self.sent} rows"
+        )
+        assert self.errors == []
+        assert_exact(self.folder, self.sent)
+
+    def _run(self) -> None:
+        try:
+            run(
+                [self.folder.path],
+                is_once=False,
+                overrides=self.folder.overrides,
+                spark=self.folder.spark,
+                is_stopped=self._is_ended.is_set,
+            )
+        except BaseException as error:  # Told by the test that waits.
+            self.errors.append(error)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Running]:
+    """One continuous run, which the tests of this module trouble one after the other."""
+    place = tmp_path_factory.mktemp("faults")
+    with BrokerProcess(place / "broker", {"group.initial.rebalance.delay.ms": 0}) as broker:
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.topics.create([NewTopic(name="numbers", partitions=2)])
+        folder = Folder(place / "pipeline", broker, spark).write(
+            pipeline_toml=toml("numbers", "numbers", SCHEMA), tables_sql=TABLES
+        )
+        started = Running(folder)
+        started.start()
+        yield started
+        started.end()
+
+
+def test_rows_come_through_while_it_runs(running: Running) -> None:
+    """ARC-3"""
+    running.send(500)
+    running.settle()
+    (stands,) = status([running.folder.path], running.folder.overrides)
+    assert (stands["state"], stands["mode"]) == ("running", "continuous")
+
+
+def test_a_second_run_of_the_same_pipeline_is_refused(running: Running) -> None:
+    with pytest.raises(PipelineRuns, match="pipelines stop"):
+        running.folder.once()
+
+
+def test_a_broker_that_crashes_and_comes_back_loses_and_doubles_nothing(running: Running) -> None:
+    running.send(300)
+    running.folder.broker.kill()
+    running.folder.broker.start()
+    running.send(300)
+    running.settle()
+
+
+def test_partitions_that_are_added_are_read(running: Running) -> None:
+    with Admin(running.folder.broker.bootstrap_servers) as admin:
+        admin.topics.add_partitions("numbers", 5)
+    running.send(500)
+    running.settle()
+
+
+def test_workers_that_are_killed_are_replaced_and_the_batch_repeated(running: Running) -> None:
+    running.send(400)
+    killed = 0
+    for pid in worker_pids(running.folder.spark):
+        os.kill(pid, signal.SIGKILL)
+        killed += 1
+    assert killed
+    running.send(400)
+    running.settle()
+
+
+def test_it_stops_when_asked(running: Running) -> None:
+    assert stop([running.folder.path], running.folder.overrides) == ["numbers"]
+    (stands,) = status([running.folder.path], running.folder.overrides)
+    assert stands["state"] == "stopped"
+    assert stop([running.folder.path], running.folder.overrides) == []
+
+
+def worker_pids(spark: SparkSession) -> list[int]:
+    """The Python processes below the session's JVM, daemons and streams included."""
+    context = spark.sparkContext
+    assert context._jvm is not None
+    jvm = int(context._jvm.java.lang.ProcessHandle.current().pid())
+    found = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True)
+    lines = (line.split() for line in found.stdout.decode().splitlines())
+    parents = {int(pid): int(parent) for pid, parent in lines}
+    below = {jvm}
+    while more := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= more
+    return sorted(below - {jvm})
+
+
+def test_a_driver_that_is_killed_again_and_again_leaves_exact_tables(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(partitions=2)
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("killed", topic, SCHEMA), tables_sql=TABLES
+    )
+    command = [sys.executable, "-m", "headrace.cli.main", "pipelines", "run", str(folder.path)]
+    command += ["--bootstrap", broker.bootstrap_servers, "--master", "local[2]"]
+    sent = 0
+    for kill in range(KILLS):
+        with (tmp_path / "driver.log").open("ab") as log:
+            driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        try:
+            for _ in range(3):
+                send(broker, topic, numbers(sent, sent + 200))
+                sent += 200
+                # Not at rest: the kill shall meet a batch under way.
+                eventually(partial(has_all, folder, sent - 300), f"{sent} rows in run {kill}")
+        finally:
+            os.killpg(driver.pid, signal.SIGKILL)
+            driver.wait()
+    folder.once()
+    assert_exact(folder, sent)
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_not_read_as_the_old_one(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("again", topic, SCHEMA), tables_sql=TABLES
+    )
+    send(broker, topic, numbers(0, 10))
+    folder.once()
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.topics.delete([topic])
+        admin.topics.create([NewTopic(name=topic, partitions=1)])
+    send(broker, topic, numbers(100, 150))
+    with pytest.raises(FlowsFailed, match=topic):
+        folder.once()
+    assert_exact(folder, 10)
+
+
+def test_records_that_retention_has_taken_are_told_not_passed_over(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("slow", topic, SCHEMA), tables_sql=TABLES
+    )
+    send(broker, topic, numbers(0, 10))
+    folder.once()
+    send(broker, topic, numbers(10, 30))
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.partitions.delete_records_before(topic, {0: 20})
+    with pytest.raises(FlowsFailed, match="failOnDataLoss"):
+        folder.once()
+    assert_exact(folder, 10)
+
+
+def fill_up(path: Path) -> None:
+    with path.open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+
+
+def test_a_full_disk_stops_the_flow_and_with_room_it_goes_on_exactly(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("full", topic, SCHEMA), tables_sql=TABLES
+    )
+    lake = folder.path / "lake"
+    lake.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(lake)]
+    if os.geteuid() != 0 or shutil.which("mount") is None or subprocess.run(mount).returncode:
+        pytest.skip("a small disk of its own can only be mounted by root")
+    try:
+        send(broker, topic, numbers(0, 10))
+        folder.once()
+        (lake / "filler").write_bytes(b"x" * (3 << 20))
+        fill = lake / "more"
+        fill_up(fill)
+        send(broker, topic, numbers(10, 500))
+        with pytest.raises(Exception, match=r"No space|could not be written|full"):
+            folder.once()
+        fill.unlink(missing_ok=True)
+        (lake / "filler").unlink()
+        folder.once()
+        assert_exact(folder, 500)
+    finally:
+        subprocess.run(["umount", "-l", str(lake)], check=True)
