@@ -1,8 +1,9 @@
 """JSON payloads to typed columns, by a schema, as Spark's `from_json` would but with reasons.
 
-Missing fields are null, further ones are passed over, the last of two with one name holds. A STRING
-takes any value as it is written. A payload that is not JSON, or has a value that does not fit its
-column, is a row with the error.
+Missing fields are null, further ones are passed over, the last of two with one name holds. A
+payload that is not JSON, or has a value that does not fit its column, is a row with the error.
+Other than in Spark, a STRING takes a number or an object just as it is written, and text behind the
+object is an error.
 """
 
 from dataclasses import dataclass
