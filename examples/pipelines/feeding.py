@@ -8,12 +8,12 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
 from headrace.client.producer import Producer
+from headrace.errors import HeadraceError
 
 PARTITIONS = 2
 
@@ -74,6 +74,10 @@ def main(
     chosen, per_second = records(), None
     if endless is not None and (given.per_second or given.count):
         chosen, per_second = itertools.islice(endless(), given.count), given.per_second
-    with suppress(KeyboardInterrupt):
+    try:
         count = feed(given.bootstrap, chosen, topics, per_second=per_second)
-        print(f"{count} records sent to {', '.join(topics)}")
+    except HeadraceError as error:
+        raise SystemExit(str(error)) from error
+    except KeyboardInterrupt:
+        return
+    print(f"{count} records sent to {', '.join(topics)}")
