@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.pipelines.declarations import declare_changes, declare_merged_view, declare_sink
+from headrace.pipelines.declaring import declare_changes, declare_merged_view, declare_sink
 from headrace.pipelines.intervals import schedule_complaint
 from headrace.pipelines.model import (
     Expectation,
