@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
@@ -45,6 +44,8 @@ def dataset(
     Only partitions are told to it: the log's own bounds are in milliseconds, and a reader who
     takes them to the letter would pass over rows.
     """
+    import pyarrow.dataset as ds  # Brings pandas, which a stream over the table need not load.
+
     file_format = ds.ParquetFileFormat()
     local = pafs.LocalFileSystem()
     fragments = [
@@ -134,6 +135,6 @@ def _partition_expression(
     expression = None
     for name in partition_by:
         value = partition_array(file.partition_values.get(name), schema.field(name).type, 1)[0]
-        one = ds.field(name) == value if value.is_valid else pc.is_null(ds.field(name))
+        one = pc.field(name) == value if value.is_valid else pc.is_null(pc.field(name))
         expression = one if expression is None else expression & one
     return expression
