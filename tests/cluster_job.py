@@ -1,14 +1,15 @@
 """A job for any cluster: reads a topic, as a batch and as a stream, and writes it to others.
 
-    python -m tests.cluster_job MASTER SERVERS INPUT BATCH_OUTPUT STREAM_OUTPUT CHECKPOINT [PYTHON]
+    python -m tests.cluster_job MASTER SERVERS INPUT BATCH_OUTPUT STREAM_OUTPUT CHECKPOINT PYTHON
 
-Prints what it counted, as JSON. It runs in a process of its own, as a process has one session.
+Without STREAM_OUTPUT there is no stream; without PYTHON the workers run the driver's. Prints what
+it counted, as JSON. It runs in a process of its own, as a process has one session.
 """
 
 import json
 import sys
 
-from headrace.spark.session import open_session
+from headrace.spark.session import PYTHON, open_session
 
 
 def main(
@@ -18,28 +19,28 @@ def main(
     batch_output: str,
     stream_output: str,
     checkpoint: str,
-    python: str = "",
+    python: str,
 ) -> None:
-    settings = {"spark.pyspark.python": python} if python else {}
-    spark = open_session("cluster-job", master, settings)
+    spark = open_session("cluster-job", master, {PYTHON: python} if python else {})
     kafka = {"kafka.bootstrap.servers": servers}
     read = {**kafka, "subscribe": source, "startingOffsets": "earliest"}
     rows = spark.read.format("headrace").options(**read).load()
-    count = rows.count()
-    write = {**kafka, "topic": batch_output}
-    rows.select("key", "value").write.format("headrace").mode("append").options(**write).save()
-    query = (
-        spark.readStream.format("headrace")
-        .options(**read, maxOffsetsPerTrigger="1000")
-        .load()
-        .select("key", "value")
-        .writeStream.format("headrace")
-        .options(**kafka, topic=stream_output, checkpointLocation=checkpoint)
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    print(json.dumps({"count": count}))
+    print(json.dumps({"count": rows.count()}))
+    rows.select("key", "value").write.format("headrace").mode("append").options(
+        **kafka, topic=batch_output
+    ).save()
+    if stream_output:
+        query = (
+            spark.readStream.format("headrace")
+            .options(**read, maxOffsetsPerTrigger="1000")
+            .load()
+            .select("key", "value")
+            .writeStream.format("headrace")
+            .options(**kafka, topic=stream_output, checkpointLocation=checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
     spark.stop()
 
 

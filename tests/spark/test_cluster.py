@@ -1,0 +1,113 @@
+"""One job on clusters that are not this process: a standalone one, and Spark Connect servers."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from headrace.client.producer import Producer
+from headrace.testing.process import BrokerProcess
+from tests.committed import committed_values
+from tests.spark.conftest import MakeTopic
+from tests.spark_cluster import (
+    HOST,
+    SPARK_HOME,
+    connect_server,
+    python_without_headrace,
+    standalone_cluster,
+)
+
+RECORDS = 3_000
+JOB_S_MAX = 300.0
+
+pytestmark = [
+    pytest.mark.skipif(which("java") is None, reason="Spark needs a Java runtime"),
+    pytest.mark.timeout(480),
+]
+
+
+class Job:
+    """A topic of numbers, and two that the job fills with them."""
+
+    def __init__(self, broker: BrokerProcess, make_topic: MakeTopic, directory: Path) -> None:
+        self._broker = broker
+        self._checkpoint = directory / "checkpoint"
+        self.source = make_topic("in", partitions=2)
+        self.batch_output = make_topic("batch", partitions=2)
+        self.stream_output = make_topic("stream", partitions=2)
+        with Producer(broker.bootstrap_servers) as producer:
+            for number in range(RECORDS):
+                producer.send(self.source, str(number), partition=number % 2)
+
+    def run(self, master: str, *, python: str = "", has_stream: bool = True) -> int:
+        """Run on a cluster; how many records it read."""
+        arguments: Sequence[str] = [
+            master,
+            self._broker.bootstrap_servers,
+            self.source,
+            self.batch_output,
+            self.stream_output if has_stream else "",
+            str(self._checkpoint),
+            python,
+        ]
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.cluster_job", *arguments],
+            env={**os.environ, "SPARK_LOCAL_IP": HOST},
+            capture_output=True,
+            text=True,
+            timeout=JOB_S_MAX,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-5000:]
+        count: int = json.loads(done.stdout)["count"]
+        return count
+
+    def written(self, topic: str) -> list[int]:
+        values = committed_values(self._broker.bootstrap_servers, topic)
+        return sorted(int(value or b"-1") for value in values)
+
+
+@pytest.fixture
+def job(broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path) -> Job:
+    return Job(broker, make_topic, tmp_path)
+
+
+def test_two_workers_that_do_not_have_headrace_read_and_write_every_record(
+    job: Job, tmp_path: Path
+) -> None:
+    python = python_without_headrace(tmp_path / "python")
+    with standalone_cluster(tmp_path / "cluster", workers=2) as master:
+        assert job.run(master, python=str(python)) == RECORDS
+    assert job.written(job.batch_output) == list(range(RECORDS))
+    assert job.written(job.stream_output) == list(range(RECORDS))
+
+
+def test_a_connect_server_that_has_headrace_runs_batches_and_streams(
+    job: Job, tmp_path: Path
+) -> None:
+    with connect_server(tmp_path / "server", Path(sys.executable)) as address:
+        assert job.run(address) == RECORDS
+    assert job.written(job.batch_output) == list(range(RECORDS))
+    assert job.written(job.stream_output) == list(range(RECORDS))
+
+
+def test_a_connect_server_that_does_not_have_headrace_runs_batches(
+    job: Job, tmp_path: Path
+) -> None:
+    python = python_without_headrace(tmp_path / "python")
+    with connect_server(tmp_path / "server", python) as address:
+        assert job.run(address, has_stream=False) == RECORDS
+    assert job.written(job.batch_output) == list(range(RECORDS))
+
+
+def test_the_commands_of_the_documentation_start_what_they_say() -> None:
+    """docs/spark-cluster.md starts the cluster by these programs."""
+    text = (Path(__file__).parents[2] / "docs" / "spark-cluster.md").read_text()
+    assert "org.apache.spark.deploy.master.Master" in text
+    assert "org.apache.spark.deploy.worker.Worker" in text
+    assert (SPARK_HOME / "bin" / "spark-class").exists()
