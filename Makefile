@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest
 TWICE = $(PYTEST) -q -n $(JOBS) $(1) || { echo "Once more, alone, what failed:"; \
   $(PYTEST) -q --last-failed --last-failed-no-failures=none $(1); }
 
-.PHONY: run test check format lint types unit integration interop spark bench requirements docs clean
+.PHONY: run test check format lint types unit integration interop spark example bench requirements docs clean
 
 # A node, and a pipeline on Spark beside it. PIPELINE=no starts the node alone.
 # make run PORT=19092 DATA=/var/tmp/orders METRICS=19644 LAKE=/var/tmp/lake ARGS='--set num.partitions=3'
@@ -54,6 +54,10 @@ interop: $(VENV)/installed-dev
 spark: $(VENV)/installed-dev
 	@$(PYTEST) -q tests/spark || { echo "Once more, alone, what failed:"; \
 	  $(PYTEST) -q --last-failed --last-failed-no-failures=none tests/spark; }
+
+# One example from its records to its tables: make example NAME=flight_status
+example: $(VENV)/installed-spark
+	$(BIN)/python -m examples.pipelines $(NAME) $(ARGS)
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks $(ARGS)
