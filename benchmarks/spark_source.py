@@ -40,6 +40,7 @@ TOPIC, LIVE_TOPIC = "stored", "live"
 RECORD_BYTES = 100
 LIVE_RECORDS_PER_SECOND = 1_000
 SCHEMA = "id LONG, user STRING, amount DOUBLE, at LONG, note STRING"
+SCHEMA_NAMES = ("id", "user", "amount", "at", "note")
 
 CONNECTOR = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
@@ -105,7 +106,7 @@ def run(
     with bench(rows[-1], contestants) as scene:
         for load in loads or LOADS:
             for number in range(rounds + 1):
-                for contestant in contestants:
+                for contestant in contestants if number % 2 else contestants[::-1]:
                     figures = LOADS[load](scene, contestant, rows if number else rows[:1], seconds)
                     print(f"round {number} {contestant.name}: {figures}", file=sys.stderr)
                     if number:
@@ -139,6 +140,7 @@ def bench(rows: int, contestants: Sequence[Contestant]) -> Iterator[Scene]:
         "spark.driver.memory": "2g",
         "spark.jars": ",".join(map(str, jars)),
         "spark.sql.streaming.numRecentProgressUpdates": "5000",
+        "spark.python.unix.domain.socket.enabled": "true",
         "spark.local.dir": str(directory / "local"),
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
     }
@@ -216,14 +218,45 @@ def read_to_noop(
     figures = []
     for count in rows:
         taken = measured(frame(scene, contestant, count))
-        name = f"read {count / 1e6:g} M records to noop"
-        figures += [
-            Figure(name, "s per million", taken.seconds / count * 1e6),
-            Figure(name, "CPU s per million", taken.cpu_seconds / count * 1e6),
-        ]
+        figures += per_million(f"read {count / 1e6:g} M records to noop", taken, count)
     if contestant is HEADRACE:
         figures.append(Figure("largest Python worker so far", "MB", worker_megabytes()))
     return figures
+
+
+def typed(scene: Scene, contestant: Contestant, rows: int) -> "DataFrame":
+    """JSON as typed columns: by the source itself, or by Spark's `from_json`."""
+    if contestant is HEADRACE:
+        columns = ",".join(SCHEMA_NAMES)
+        return frame(scene, contestant, rows, format="json", schema=SCHEMA, columns=columns)
+    payload = f"from_json(CAST(value AS STRING), '{SCHEMA}') AS row"
+    return frame(scene, contestant, rows).selectExpr(payload).select("row.*")
+
+
+def read_json(
+    scene: Scene, contestant: Contestant, rows: Sequence[int], seconds: float
+) -> list[Figure]:
+    """Typed columns to a sink that does nothing."""
+    taken = measured(typed(scene, contestant, rows[0]))
+    return per_million(f"JSON to typed columns, {rows[0] / 1e6:g} M records", taken, rows[0])
+
+
+def read_to_parquet(
+    scene: Scene, contestant: Contestant, rows: Sequence[int], seconds: float
+) -> list[Figure]:
+    """Typed columns to Parquet files."""
+    place = scene.directory / "parquet"
+    before, started = spark_cpu_seconds(), time.perf_counter()
+    typed(scene, contestant, rows[0]).write.mode("overwrite").parquet(str(place))
+    taken = Taken(time.perf_counter() - started, spark_cpu_seconds() - before)
+    return per_million(f"topic to typed Parquet, {rows[0] / 1e6:g} M records", taken, rows[0])
+
+
+def per_million(name: str, taken: "Taken", count: int) -> list[Figure]:
+    return [
+        Figure(name, "s per million", taken.seconds / count * 1e6),
+        Figure(name, "CPU s per million", taken.cpu_seconds / count * 1e6),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +308,12 @@ def latency(
     ]
 
 
-LOADS = {"noop": read_to_noop, "latency": latency}
+LOADS = {
+    "noop": read_to_noop,
+    "json": read_json,
+    "parquet": read_to_parquet,
+    "latency": latency,
+}
 
 
 class LiveRecords:
@@ -377,7 +415,7 @@ def worker_megabytes() -> float:
     largest = 0.0
     for pid in spark_processes():
         try:
-            if "pyspark.daemon" not in command_of(pid):
+            if not command_of(pid).rstrip().endswith("pyspark.worker"):
                 continue
             for line in Path(f"/proc/{pid}/status").read_text().splitlines():
                 if line.startswith("VmHWM:"):
