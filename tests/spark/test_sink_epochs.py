@@ -1,90 +1,33 @@
 """Batches of the sink against a broker, crash by crash; tasks and driver are called directly."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from pyspark.sql.types import StringType, StructField, StructType
 
 from headrace.client.admin import Admin
 from headrace.client.cluster import NoSuchTopic
 from headrace.client.descriptions import ConfigChange, NewTopic
 from headrace.client.properties import InvalidProperty
 from headrace.errors import InvalidProducerEpoch
-from headrace.spark.sink.epochs import Epochs
 from headrace.spark.sink.errors import Fenced, OtherTasks, SinkError, WrongOption
-from headrace.spark.sink.options import Guarantee, SinkOptions, sink_options
+from headrace.spark.sink.options import Guarantee, sink_options
 from headrace.spark.sink.producing import SinkProducer
 from headrace.spark.sink.task_writer import Epoch, TaskWriter, TaskWritten
 from headrace.spark.sink.token_log import TokenLog, token_admin
-from headrace.spark.sink.tokens import Decision, partition_of, token_key, transactional_id
-from headrace.spark.sink.writer import abort, commit
+from headrace.spark.sink.tokens import partition_of, token_key
+from headrace.spark.sink.writer import abort
 from headrace.testing.process import BrokerProcess
-from tests.committed import committed_values
+from tests.sink_queries import VALUE, Query, batches_of, options_for
 from tests.spark.conftest import MakeTopic
-
-VALUE = StructType([StructField("value", StringType())])
-
-
-@dataclass(frozen=True)
-class Query:
-    """A query that writes batches; each attempt of a batch is a list of tasks with their rows."""
-
-    options: SinkOptions
-    writer: str
-
-    def run(self, number: int, *tasks: Sequence[str]) -> list[TaskWritten]:
-        """Let all tasks of a batch write, in one go."""
-        epoch = Epoch(self.writer, number)
-        return [
-            TaskWriter(self.options, VALUE).write(batches_of(rows), epoch, index)
-            for index, rows in enumerate(tasks)
-        ]
-
-    def commit(self, written: Sequence[TaskWritten]) -> None:
-        commit(self.options, written)
-
-    def decide(self, number: int, written: Sequence[TaskWritten], *, committed: int) -> None:
-        """Let the driver crash after its decision and so many committed transactions."""
-        prepared = tuple(one.prepared for one in written if one.prepared is not None)
-        decision = Decision(
-            epoch=number, tasks=len(written), transactions=prepared, topic=self.options.topic
-        )
-        with closing(token_admin(self.options.properties, 10)) as admin:
-            log = TokenLog(admin, self.options.token_topic)
-            log.append(self.writer, prepared[0], decision)
-            epochs = Epochs(admin, log, self.writer, self.options.topic)
-            epochs.commit_prepared(prepared[:committed])
-
-    def lose(self, task: int) -> None:
-        """Let a task's transaction time out, as its coordinator does it."""
-        with Admin(self.options.properties["bootstrap.servers"]) as admin:
-            admin.transactions.terminate(transactional_id(self.writer, task))
-
-    def values(self) -> list[bytes | None]:
-        assert self.options.topic is not None
-        return committed_values(self.options.properties["bootstrap.servers"], self.options.topic)
-
-
-def batches_of(rows: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    yield from [
-        pa.record_batch({"value": [row]}, schema=pa.schema({"value": pa.string()})) for row in rows
-    ]
-
-
-def options_for(broker: BrokerProcess, topic: str, **given: str) -> SinkOptions:
-    named = {name.replace("_", "."): value for name, value in given.items()}
-    return sink_options(
-        {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": topic, **named}
-    )
 
 
 @pytest.fixture
 def query(broker: BrokerProcess, make_topic: MakeTopic) -> Query:
     topic = make_topic("out", partitions=2)
-    return Query(options_for(broker, topic), f"writer-of-{topic}")
+    return Query(options_for(broker.bootstrap_servers, topic), f"writer-of-{topic}")
 
 
 def test_rows_are_seen_when_the_driver_commits_and_not_before(query: Query) -> None:
@@ -270,7 +213,9 @@ def test_a_single_transaction_needs_a_single_task(query: Query) -> None:
 def test_without_transactions_rows_are_there_when_their_task_is_done(
     broker: BrokerProcess, make_topic: MakeTopic, guarantee: str
 ) -> None:
-    query = Query(options_for(broker, make_topic("out"), guarantee=guarantee), "nobody")
+    query = Query(
+        options_for(broker.bootstrap_servers, make_topic("out"), guarantee=guarantee), "nobody"
+    )
     written = query.run(0, ["a"], ["b"])
     assert query.values() == [b"a", b"b"]
     query.commit(written)
@@ -281,7 +226,7 @@ def test_without_transactions_rows_are_there_when_their_task_is_done(
 def test_a_broker_may_crash_between_the_tasks_and_the_driver(own_broker: BrokerProcess) -> None:
     with Admin(own_broker.bootstrap_servers) as admin:
         admin.topics.create([NewTopic(name="out", partitions=2)])
-    query = Query(options_for(own_broker, "out"), "writer")
+    query = Query(options_for(own_broker.bootstrap_servers, "out"), "writer")
     written = query.run(0, ["a"], ["b"])
     own_broker.kill()
     own_broker.start()
@@ -297,12 +242,12 @@ def test_a_missing_topic_is_told_with_the_names_near_it(own_broker: BrokerProces
     with Admin(own_broker.bootstrap_servers) as admin:
         admin.topics.create([NewTopic(name="orders", partitions=1)])
     with pytest.raises(NoSuchTopic, match="near it: orders"):
-        Query(options_for(own_broker, "order"), "writer").run(0, ["a"])
+        Query(options_for(own_broker.bootstrap_servers, "order"), "writer").run(0, ["a"])
 
 
 def test_a_record_that_is_too_large_is_told(broker: BrokerProcess, make_topic: MakeTopic) -> None:
     topic = make_topic("small", max_message_bytes="1000")
-    query = Query(options_for(broker, topic), f"writer-of-{topic}")
+    query = Query(options_for(broker.bootstrap_servers, topic), f"writer-of-{topic}")
     with pytest.raises(SinkError, match=r"raise its max\.message\.bytes"):
         query.run(0, ["x" * 2000])
 
@@ -311,13 +256,13 @@ def test_a_transaction_timeout_that_the_broker_refuses_is_told(
     broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
     topic = make_topic("out")
-    options = options_for(broker, topic, kafka_transaction_timeout_ms="900001")
+    options = options_for(broker.bootstrap_servers, topic, kafka_transaction_timeout_ms="900001")
     with pytest.raises(SinkError, match=r"set kafka\.transaction\.timeout\.ms"):
         Query(options, "writer").run(0, ["a"])
 
 
 def test_a_wrong_property_is_told(broker: BrokerProcess, make_topic: MakeTopic) -> None:
-    options = options_for(broker, make_topic("out"), kafka_lingre_ms="5")
+    options = options_for(broker.bootstrap_servers, make_topic("out"), kafka_lingre_ms="5")
     with pytest.raises(InvalidProperty, match=r"lingre\.ms"):
         Query(options, "writer").run(0, ["a"])
 
