@@ -64,9 +64,9 @@ def heterogeneity_text(profile: Profile) -> str:
 
 
 def compression_text(profile: Profile) -> str:
+    batches = sum(profile.compression.values())
     codecs = ", ".join(
-        f"{name} ({counted(count, 'batch').replace('batchs', 'batches')})"
-        for name, count in profile.compression.items()
+        f"{name} in {count} of {batches} batches" for name, count in profile.compression.items()
     )
     if profile.zstd_ratio is None:
         return codecs or "unknown"
