@@ -117,13 +117,12 @@ def _read_varlong(data: Any, position: int, end: int) -> tuple[int, int]:
 
 @_machine_code(types.int64(types.int64, types.int64))
 def _later(time: int, delta: int) -> int:
-    """The sum, but no further than 64 bits go."""
-    total = time + delta
-    if delta > 0 and total < time:
+    """The sum, but no further than 64 bits go; looked at first, as overflow is undefined here."""
+    if delta > 0 and time > _TIME_MAX - delta:
         return _TIME_MAX
-    if delta < 0 and total > time:
+    if delta < 0 and time < -_TIME_MAX - delta:
         return -_TIME_MAX
-    return total
+    return time + delta
 
 
 @_machine_code(types.int64(_BYTES, types.int64, types.int64))
