@@ -17,7 +17,7 @@ from headrace.spark.sink.options import Guarantee, sink_options
 from headrace.spark.sink.producing import SinkProducer
 from headrace.spark.sink.task_writer import Epoch, TaskWriter, TaskWritten
 from headrace.spark.sink.token_log import TokenLog, token_admin
-from headrace.spark.sink.tokens import partition_of, token_key
+from headrace.spark.sink.tokens import partition_of, token_key, transactional_id
 from headrace.spark.sink.writer import abort
 from headrace.testing.process import BrokerProcess
 from tests.sink_queries import VALUE, Query, batches_of, options_for
@@ -69,6 +69,16 @@ def test_after_a_crash_before_the_decision_the_retry_may_have_other_tasks(query:
     query.commit(query.run(0, ["a", "b"], ["c"]))
     query.lose(2)  # Nobody claims the third id again; its transaction times out.
     assert query.values() == [b"a", b"b", b"c"]
+
+
+def test_a_crash_leaves_no_reader_waiting_when_the_retry_has_fewer_tasks(query: Query) -> None:
+    query.commit(query.run(0, ["a"], ["b"], ["c"]))
+    query.run(1, ["d"], ["e"], ["f"])
+    query.commit(query.run(1, ["d", "e", "f"]))
+    with Admin(query.options.properties["bootstrap.servers"]) as admin:
+        unused = admin.transactions.describe(transactional_id(query.writer, 2))
+    assert unused.state == "CompleteAbort"
+    assert query.values() == [b"a", b"b", b"c", b"d", b"e", b"f"]
 
 
 def test_after_a_crash_before_the_first_commit_the_retry_writes_anew(query: Query) -> None:

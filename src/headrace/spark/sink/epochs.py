@@ -101,6 +101,8 @@ class Epochs:
             first=min(prepared, key=_task),
         )
         self.commit_prepared(prepared)
+        if decision is not None and decision.epoch < epoch:
+            self._claim(range(tasks, decision.tasks))
 
     def commit_prepared(self, prepared: Iterable[Prepared]) -> None:
         """Commit transactions, the first task's first."""
@@ -131,6 +133,18 @@ class Epochs:
         history = self.log.history(self.writer)
         open_ = [one for one in decision.transactions if not history.has(one)]
         return {one.task for one in open_ if not self._end(one, committed=True)}
+
+    def _claim(self, tasks: Iterable[int]) -> None:
+        """Abort what a crashed attempt may have left open under ids that are not used any more.
+
+        It would hold up readers of committed records until it times out.
+        """
+        for task in tasks:
+            name = transactional_id(self.writer, task)
+            try:
+                self._admin.transactions.terminate(name)
+            except HeadraceError as error:
+                logger.warning("transaction %s is left to time out: %s", name, error)
 
     def _decide(self, decision: Decision, first: Prepared) -> None:
         try:
