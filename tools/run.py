@@ -57,7 +57,8 @@ class Run:
             stdout=subprocess.DEVNULL,
         )
         say(f"the pipeline starts: {PIPELINE.relative_to(ROOT)}, its tables go to {self._lake}")
-        say(f"  look at them with: {headrace()} tables show refined.traffic_by_minute")
+        place = "" if self._lake == ROOT / "lake" else f" --lake {self._lake}"
+        say(f"  look at them with: {headrace()} tables show refined.traffic_by_minute{place}")
         pipeline = self._start(
             [
                 *(headrace(), "pipelines", "run", str(PIPELINE)),

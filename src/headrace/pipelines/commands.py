@@ -4,7 +4,9 @@ Each takes folders of pipelines and what the command line says differently from 
 """
 
 import logging
+import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 _STOP_S_MAX = 60.0
 _POLL_S = 0.2
+_LOG_BYTES_MAX = 10 << 20
 
 Show = Callable[["list[PipelineRunner]"], None]
 
@@ -73,13 +76,48 @@ def load_all(folders: Sequence[str | Path], overrides: Overrides) -> list[Pipeli
 
 def open_spark(pipelines: Sequence[Pipeline]) -> "SparkSession":
     """One session for all pipelines: starting it takes longer than most of what they do."""
+    from headrace.spark.java import find_java
     from headrace.spark.session import open_session
 
     settings: dict[str, str] = {}
     for pipeline in pipelines:
         settings |= pipeline.settings.spark
     name = ", ".join(pipeline.settings.name for pipeline in pipelines)
-    return open_session(name, pipelines[0].settings.master, settings)
+    master = pipelines[0].settings.master
+    if not master.startswith("sc://"):
+        find_java()
+    with spark_log(log_path(pipelines[0])):
+        return open_session(name, master, settings)
+
+
+def log_path(pipeline: Pipeline) -> Path:
+    """Where Spark writes what it has to say while it runs a pipeline."""
+    from headrace.pipelines.running.state import PipelineState
+
+    state = PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
+    return state.directory / "spark.log"
+
+
+@contextmanager
+def spark_log(path: Path) -> Iterator[None]:
+    """Let a JVM that is started meanwhile, and its workers, write to a file.
+
+    Spark writes pages of traces also for what is caught and told in one line; a user's terminal is
+    no place for them. What this process itself says still goes where it did.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.stat().st_size > _LOG_BYTES_MAX:
+        path.replace(path.with_suffix(".log.1"))
+    sys.stderr.flush()
+    before = os.dup(2)
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    os.dup2(log, 2)
+    try:
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
+        os.close(log)
 
 
 def run(

@@ -23,6 +23,8 @@ SETTINGS: dict[str, str] = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
+    # Over TCP each micro-batch waits 40 ms for an acknowledgement that is late on purpose.
+    "spark.python.unix.domain.socket.enabled": "true",
     # Streams and batch runs share executors without one starving the other.
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": str(ALLOCATIONS),

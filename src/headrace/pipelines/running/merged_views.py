@@ -15,7 +15,6 @@ from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
 from headrace.pipelines.model import Architecture, Flow, MergedView
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.errors import PipelineError
 from headrace.pipelines.running.flow_batches import FlowBatches
 from headrace.pipelines.running.intake import Intake
 from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
@@ -56,12 +55,6 @@ class MergedParts:
 
     def stream(self, reader: LiveReader) -> "DataFrame":
         """The input's rows, each once."""
-        if self.run.preparation.is_source(self.input):
-            raise PipelineError(
-                f"{self.view.place}: {self.view.name} reads {self.input}; a merged view is kept"
-                " from a table, so that its layers can be cut at the same place. Land the topic"
-                " in a raw table first"
-            )
         rows = reader.read_stream(self.input)
         if self.view.deduplicate_by:
             rows = rows.dropDuplicates(list(self.view.deduplicate_by))

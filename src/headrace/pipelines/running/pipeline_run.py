@@ -18,13 +18,14 @@ from headrace.pipelines.model import (
     Source,
     StreamingTable,
 )
+from headrace.pipelines.names import quarantine_of
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.errors import PipelineError
 from headrace.pipelines.running.flow_batches import FlowBatches, Progress
 from headrace.pipelines.running.intake import DeadLetters, Intake
 from headrace.pipelines.running.merged_views import MergedParts
-from headrace.pipelines.running.places import TablePlace, quarantine_name
-from headrace.pipelines.running.preparing import Preparation
+from headrace.pipelines.running.places import TablePlace
+from headrace.pipelines.running.preparing import Preparation, is_source
 from headrace.pipelines.running.reading import LiveReader, TableReads, client_properties
 from headrace.pipelines.running.state import FlowState, PipelineState
 from headrace.pipelines.running.targets import (
@@ -231,7 +232,7 @@ class PipelineRun:
 
     def quarantine_of(self, table: str) -> TablePlace | None:
         """Where refused rows of a table go; None if none can be."""
-        name = quarantine_name(table)
+        name = quarantine_of(table)
         return self.place(name) if name in self.preparation.made else None
 
     def _check_state(self, flow: Flow) -> None:
@@ -255,7 +256,7 @@ class PipelineRun:
             if read in seen:
                 continue
             seen.add(read)
-            if self.preparation.is_source(read):
+            if is_source(read):
                 found.append(self.pipeline.sources[read.partition(".")[2]])
             else:
                 found += self._sources_behind(read, seen)

@@ -7,12 +7,6 @@ from pathlib import Path
 
 from headrace.lake.catalog import Lake
 from headrace.lake.tables import Table
-from headrace.pipelines.model import QUARANTINE
-
-
-def quarantine_name(table: str) -> str:
-    """The table that takes what another refuses."""
-    return f"{QUARANTINE}.{table.replace('.', '__')}"
 
 
 class TablePlace:

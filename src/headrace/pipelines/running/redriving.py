@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
 from headrace.pipelines.model import Flow, StreamingTable
+from headrace.pipelines.names import quarantine_of
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.errors import PipelineError
 from headrace.pipelines.running.expectations import UNREADABLE
 from headrace.pipelines.running.pipeline_run import PipelineRun
-from headrace.pipelines.running.places import quarantine_name
 from headrace.pipelines.running.reading import SnapshotReader, TableReads, admitted, source_options
 from headrace.pipelines.running.reports import Outcome
 from headrace.pipelines.running.state import read_json
@@ -151,7 +151,7 @@ def _as_they_were(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
 def _remove(run: PipelineRun, table: str, rows: pa.Table) -> None:
     """Take the rows out of quarantine; each batch that was put there has a moment of its own."""
     moments = sorted(pc.unique(rows["quarantined_at"]).cast(pa.int64()).to_pylist())
-    with run.place(quarantine_name(table)).held() as quarantine:
+    with run.place(quarantine_of(table)).held() as quarantine:
         for first in range(0, len(moments), _MOMENTS_PER_DELETE):
             some = ", ".join(
                 f"to_timestamp_micros({moment})"

@@ -25,6 +25,7 @@ _TICK_S = 0.1
 _STATUS_EVERY_S = 1.0
 _CATALOG_EVERY_S = 2.0
 _TIDY_EVERY_S = 60.0
+_STOP_S_MAX = 20.0
 
 
 @dataclass(slots=True)
@@ -118,9 +119,19 @@ class PipelineRunner:
             pool.submit(self._tidy)
 
     def end(self) -> None:
-        """Stop the flows; a batch under way is left to be repeated, which its token makes safe."""
-        for running in self.flows:
-            running.stop()
+        """Stop the flows between two batches, if that comes soon.
+
+        A batch that is cut off is repeated at the next run, which its token makes safe.
+        """
+        deadline = time.monotonic() + _STOP_S_MAX
+        active = [running for running in self.flows if running.is_active]
+        while active:
+            is_late = time.monotonic() >= deadline
+            for running in active:
+                if is_late or not running.is_busy:
+                    running.stop()
+            active = [running for running in active if running.is_active]
+            time.sleep(_TICK_S)
         for view in self.views:
             if view.future is not None:
                 view.future.cancel()

@@ -68,6 +68,15 @@ class RunningFlow:
         else:
             self._note(failure_of(str(error)))
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a batch is under way that would be cut off by a stop, and repeated later."""
+        return (
+            self.query is not None
+            and self.query.isActive
+            and bool(self.query.status["isTriggerActive"])
+        )
+
     def stop(self) -> None:
         if self.query is not None and self.query.isActive:
             self.query.stop()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from google.protobuf.message_factory import GetMessageClass  # type: ignore[import-untyped]
+from google.protobuf.message_factory import GetMessageClass
 
 from headrace.spark.decoding.errors import InvalidSchema
 from headrace.spark.decoding.protobuf.decoder import ProtobufDecoder

@@ -8,7 +8,7 @@ most of the time. An address is a number. Who takes one keeps the array alive an
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
-from llvmlite import ir  # type: ignore[import-untyped]
+from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 

@@ -10,12 +10,12 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from google.protobuf.descriptor import (  # type: ignore[import-untyped]
+from google.protobuf.descriptor import (
     Descriptor,
     FieldDescriptor,
 )
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from google.protobuf.message_factory import (  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import (
     GetMessageClass,
 )
 

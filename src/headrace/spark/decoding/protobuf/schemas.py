@@ -11,11 +11,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pyarrow as pa
-from google.protobuf import (  # type: ignore[import-untyped]
+from google.protobuf import (
     descriptor_pb2,
     descriptor_pool,
 )
-from google.protobuf.descriptor import (  # type: ignore[import-untyped]
+from google.protobuf.descriptor import (
     Descriptor,
     FieldDescriptor,
 )
