@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest
 TWICE = $(PYTEST) -q -n $(JOBS) $(1) || { echo "Once more, alone, what failed:"; \
   $(PYTEST) -q --last-failed --last-failed-no-failures=none $(1); }
 
-.PHONY: run test check format lint types unit integration interop spark example bench requirements docs clean
+.PHONY: run test check format lint types unit integration interop spark example bench bench-spark requirements docs clean
 
 # A node, and a pipeline on Spark beside it. PIPELINE=no starts the node alone.
 # make run PORT=19092 DATA=/var/tmp/orders METRICS=19644 LAKE=/var/tmp/lake ARGS='--set num.partitions=3'
@@ -61,6 +61,12 @@ example: $(VENV)/installed-spark
 
 bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Spark's source beside its stock connector, planning a hundred tables, serving a million rows.
+bench-spark: $(VENV)/installed-dev
+	$(BIN)/python -m benchmarks.spark_source $(ARGS)
+	$(BIN)/python -m benchmarks.pipeline_planning
+	$(BIN)/python -m benchmarks.serving
 
 requirements: $(VENV)/installed-dev
 	$(BIN)/python tools/requirements.py $(ARGS)
