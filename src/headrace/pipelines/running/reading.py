@@ -33,7 +33,8 @@ def source_options(
     source: Source, settings: PipelineSettings, starts: Path | None = None
 ) -> dict[str, str]:
     """The options of Spark's reader for a topic; what the pipeline says of it wins."""
-    options = {f"kafka.{name}": value for name, value in client_properties(settings).items()}
+    properties = {"isolation.level": "read_committed", **client_properties(settings)}
+    options = {f"kafka.{name}": value for name, value in properties.items()}
     if source.topic_pattern is not None:
         options["subscribePattern"] = source.topic_pattern
     else:
