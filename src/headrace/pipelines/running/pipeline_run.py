@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.lake.catalog import Lake
 from headrace.lake.changes import history_name
+from headrace.lake.tables import Table
 from headrace.pipelines.intervals import seconds_of
 from headrace.pipelines.model import (
     Architecture,
@@ -20,7 +21,7 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.names import quarantine_of
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.errors import PipelineError
+from headrace.pipelines.running.errors import PipelineError, StateDisagrees
 from headrace.pipelines.running.flow_batches import FlowBatches, Progress
 from headrace.pipelines.running.intake import DeadLetters, Intake
 from headrace.pipelines.running.merged_views import MergedParts
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 FIRST_GENERATION = 1
+_COMMITS_LOOKED_AT = 50
 
 
 class PipelineRun:
@@ -244,7 +246,18 @@ class PipelineRun:
         if flow.changes is not None:
             written = history_name(written)
         table = self.lake.table(written, self.generation_of(written))
+        if not state.is_known and self._has_written(flow, table):
+            raise StateDisagrees(
+                f"{written} has rows of the flow {flow.name}, but its checkpoint is gone:"
+                f" {state.directory}. Beginning again would write them twice. Put the folder back,"
+                " or build the tables anew: remove them too, or `headrace pipelines replay`"
+            )
         state.check(flow.name, written, table.last_batch(state.writer()))
+
+    def _has_written(self, flow: Flow, table: Table) -> bool:
+        """Whether a commit of late says that this flow made it."""
+        said = (commit.lineage for commit in table.history(_COMMITS_LOOKED_AT))
+        return any(one and (one.pipeline, one.flow) == (self.name, flow.name) for one in said)
 
     def _priority(self, flow: Flow) -> int:
         """The highest priority of the topics that a flow reads, itself and through others."""

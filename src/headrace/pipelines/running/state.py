@@ -47,6 +47,11 @@ class FlowState:
     def report(self) -> Path:
         return self.directory / "report.json"
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the flow has ever been prepared to run."""
+        return (self.directory / "identity").exists()
+
     def writer(self) -> str:
         """The name under which this checkpoint's batches are known in the tables' logs.
 
