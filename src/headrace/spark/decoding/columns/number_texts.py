@@ -1,8 +1,5 @@
 """Compiled converters of number texts: integers, doubles, decimals of up to 18 digits.
 
-# Compiled code compares with each of two constants; a tuple of them would be a loop.
-# ruff: noqa: SIM109
-
 What compiled code cannot do exactly (doubles with long mantissas, decimals beyond 64 bits) is left
 to the caller: its index is noted as hard.
 """

@@ -1,8 +1,5 @@
 """JSON by RFC 8259, walked over by compiled code: it notes where values lie and converts none.
 
-# Compiled code compares with each of two constants; a tuple of them would be a loop.
-# ruff: noqa: SIM109
-
 Every text is checked to its last byte, also the parts that no column asks for, so a payload that
 is not JSON never passes as one. A function that meets a fault returns where it is, and the fault's
 code (columns/failures.py) in the place of a kind (columns/spans.py).
