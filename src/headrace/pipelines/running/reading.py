@@ -62,7 +62,7 @@ def admitted(rows: "DataFrame", source: Source) -> "DataFrame":
 
 
 class TableReads:
-    """What both kinds of readers share: the pipeline, its lake, and what was read so far."""
+    """What both kinds of readers share: the pipeline, its lake, and the generations to read."""
 
     def __init__(
         self,
@@ -75,7 +75,6 @@ class TableReads:
         self.pipeline = pipeline
         self.lake = lake
         self.generations = generations or {}
-        self.read_names: list[str] = []
 
     def source(self, name: str) -> Source | None:
         """The source behind `sources.x`; None if the name is a table's."""
@@ -90,9 +89,11 @@ class TableReads:
             )
         return found
 
-    def note(self, name: str) -> None:
-        if name not in self.read_names:
-            self.read_names.append(name)
+    def table_options(self, name: str) -> dict[str, str]:
+        """What Spark's reader of a table has to know."""
+        options = {"root": str(self.lake.root), "table": name}
+        generation = self.generations.get(name)
+        return options if generation is None else {**options, "generation": str(generation)}
 
 
 class LiveReader:
@@ -106,11 +107,7 @@ class LiveReader:
     def spark(self) -> "SparkSession":
         return self._reads.spark
 
-    @property
-    def read_names(self) -> list[str]:
-        return self._reads.read_names
-
-    def read_stream(self, name: str, *, is_versioned: bool = False) -> "DataFrame":
+    def read_stream(self, name: str) -> "DataFrame":
         """A stream of the records of a topic, or of the rows that are appended to a table."""
         if (source := self._reads.source(name)) is not None:
             return self._topic(source)
@@ -121,13 +118,7 @@ class LiveReader:
             raise PipelineError(
                 f"{name} is no streaming table, so it cannot be read as a stream; use read"
             )
-        self._reads.note(name)
-        generation = self._reads.generations.get(name)
-        options = {"root": str(self._reads.lake.root), "table": name}
-        if generation is not None:
-            options["generation"] = str(generation)
-        if is_versioned:
-            options["commitVersion"] = "true"
+        options = self._reads.table_options(name)
         return self.spark.readStream.format("headrace-table").options(**options).load()
 
     def read(self, name: str) -> "DataFrame":
@@ -137,11 +128,7 @@ class LiveReader:
             return evaluate(dataset.query, self)
         if self._reads.source(name) is not None:
             raise PipelineError(f"{name} is a topic; a flow reads it by read_stream")
-        self._reads.note(name)
-        options = {"root": str(self._reads.lake.root), "table": name}
-        generation = self._reads.generations.get(name)
-        if generation is not None:
-            options["generation"] = str(generation)
+        options = self._reads.table_options(name)
         return self.spark.read.format("headrace-table").options(**options).load()
 
     def _topic(self, source: Source) -> "DataFrame":
@@ -174,7 +161,6 @@ class SnapshotReader:
             return evaluate(dataset.query, self)
         from headrace.spark.tables.frames import table_frame
 
-        self._reads.note(name)
         table = self._reads.lake.table(name, self._reads.generations.get(name))
         version = self.versions.setdefault(name, table.version)
         return table_frame(self.spark, table, version)
