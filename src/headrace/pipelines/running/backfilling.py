@@ -12,8 +12,8 @@ from headrace.client.partitions import EARLIEST
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
 from headrace.pipelines.model import SOURCES, Flow
+from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.errors import PipelineError
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import (
     SnapshotReader,

@@ -1,16 +1,8 @@
-"""What can be wrong with a pipeline, in words that say what to do."""
+"""What can go wrong while a pipeline runs, in words that say what to do."""
 
 from collections.abc import Sequence
 
 from headrace.pipelines.problems import PipelineError
-
-__all__ = [
-    "ExpectationFailed",
-    "FlowsFailed",
-    "PipelineError",
-    "PipelineRuns",
-    "StateDisagrees",
-]
 
 
 class ExpectationFailed(PipelineError):

@@ -26,7 +26,8 @@ from headrace.pipelines.model import (
     UniqueKey,
     Violation,
 )
-from headrace.pipelines.running.errors import ExpectationFailed, PipelineError
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.errors import ExpectationFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

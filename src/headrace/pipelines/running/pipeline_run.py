@@ -20,8 +20,9 @@ from headrace.pipelines.model import (
     StreamingTable,
 )
 from headrace.pipelines.names import quarantine_of
+from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.errors import PipelineError, StateDisagrees
+from headrace.pipelines.running.errors import StateDisagrees
 from headrace.pipelines.running.flow_batches import FlowBatches, Progress
 from headrace.pipelines.running.intake import DeadLetters, Intake
 from headrace.pipelines.running.merged_views import MergedParts

@@ -15,8 +15,8 @@ from headrace.pipelines.model import (
     Source,
     TemporaryView,
 )
+from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.errors import PipelineError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

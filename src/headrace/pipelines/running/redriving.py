@@ -17,8 +17,8 @@ from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
 from headrace.pipelines.model import Flow, StreamingTable
 from headrace.pipelines.names import quarantine_of
+from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.errors import PipelineError
 from headrace.pipelines.running.expectations import UNREADABLE
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader, TableReads, admitted, source_options

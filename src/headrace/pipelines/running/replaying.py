@@ -15,7 +15,7 @@ from headrace.client.partitions import EARLIEST
 from headrace.lake.catalog import Lake
 from headrace.lake.tables import Table
 from headrace.pipelines.model import Pipeline, Sink
-from headrace.pipelines.running.errors import PipelineError
+from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.pipeline_run import FIRST_GENERATION, PipelineRun
 from headrace.pipelines.running.reading import client_properties
 from headrace.pipelines.running.reports import Report

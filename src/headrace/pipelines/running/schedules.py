@@ -4,7 +4,7 @@ import datetime as dt
 from dataclasses import dataclass
 
 from headrace.pipelines.intervals import seconds_of
-from headrace.pipelines.running.errors import PipelineError
+from headrace.pipelines.problems import PipelineError
 
 _FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
 _YEARS_MAX = 5

@@ -15,7 +15,8 @@ from headrace.pipelines.model import (
     TableRule,
     Violation,
 )
-from headrace.pipelines.running.errors import ExpectationFailed, PipelineError
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.errors import ExpectationFailed
 from headrace.pipelines.running.expectations import (
     QUARANTINE_SCHEMA,
     UNREADABLE,
