@@ -14,7 +14,6 @@ from headrace.pipelines.graph import Consumer, Graph, consumers, graph_of
 from headrace.pipelines.model import (
     ERROR,
     RESERVED,
-    SOURCES,
     Dataset,
     Pipeline,
     Place,
@@ -23,7 +22,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     TemporaryView,
 )
-from headrace.pipelines.names import quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, Problem
 from headrace.pipelines.reads import Read
 from headrace.pipelines.resolving import evaluate
@@ -77,7 +76,7 @@ class Analysis:
             raise UnknownColumns(name)  # A circle; the graph tells which.
         self._underway.append(name)
         try:
-            if name.startswith(f"{SOURCES}."):
+            if is_source(name):
                 self._source(name)
             elif name in self.pipeline.datasets:
                 self._dataset(self.pipeline.datasets[name])

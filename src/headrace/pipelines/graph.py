@@ -23,7 +23,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     TemporaryView,
 )
-from headrace.pipelines.names import quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import Problem, nearest
 from headrace.pipelines.reads import Read, reads_of
 from headrace.pipelines.registry import kind_of
@@ -67,7 +67,7 @@ class Graph:
 
     def kind(self, name: str) -> str:
         """`source`, `streaming table` and so on, for people."""
-        if name.startswith(f"{SOURCES}."):
+        if is_source(name):
             return "source"
         dataset = self.pipeline.datasets.get(name)
         return kind_of(dataset) if dataset else "quarantine"
@@ -160,7 +160,7 @@ def complaint(graph: Graph, edge: Edge) -> str | None:
     dataset = graph.pipeline.datasets.get(edge.source)
     if isinstance(dataset, Sink):
         return f"{edge.source} is a sink, which is only written to; read its topic by a source"
-    if not edge.is_stream and edge.source.startswith(f"{SOURCES}.") and is_flow(graph, edge):
+    if not edge.is_stream and is_source(edge.source) and is_flow(graph, edge):
         return (
             f"{edge.source} is a topic, which a flow reads as rows come: STREAM({edge.source}) in"
             f' SQL, read_stream("{edge.source}") in Python'
@@ -246,7 +246,7 @@ def _from_first(circle: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
 
 def describe(graph: Graph, name: str) -> str:
     """What a node is, in a few words."""
-    if name.startswith(f"{SOURCES}."):
+    if is_source(name):
         return _describe_source(graph.pipeline.sources[name.partition(".")[2]])
     dataset = graph.pipeline.datasets.get(name)
     match dataset:

@@ -18,6 +18,11 @@ def quarantine_of(name: str) -> str:
     return f"{QUARANTINE}.{name.replace('.', '__')}"
 
 
+def is_source(name: str) -> bool:
+    """Whether a name is a topic's: `sources.orders`."""
+    return name.startswith(f"{SOURCES}.")
+
+
 def complaint(name: str, zones: Collection[str], *, needs_zone: bool) -> str | None:
     """What is wrong with the name of a new dataset, or None.
 

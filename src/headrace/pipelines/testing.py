@@ -30,7 +30,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     TemporaryView,
 )
-from headrace.pipelines.names import quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.project import load
 
@@ -69,7 +69,7 @@ class PipelineTest:
         the topic: texts or bytes, which are decoded as in earnest.
         """
         short = name.removeprefix(f"{SOURCES}.")
-        if name.startswith(f"{SOURCES}.") and short in self.pipeline.sources:
+        if is_source(name) and short in self.pipeline.sources:
             self._give_source(self.pipeline.sources[short], rows)
         elif isinstance(self.pipeline.datasets.get(name), StreamingTable | MaterializedView):
             self._give_table(name, rows)

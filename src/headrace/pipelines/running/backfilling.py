@@ -11,7 +11,8 @@ from headrace.client.admin import Admin
 from headrace.client.partitions import EARLIEST
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
-from headrace.pipelines.model import SOURCES, Flow
+from headrace.pipelines.model import Flow
+from headrace.pipelines.names import is_source
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.pipeline_run import PipelineRun
@@ -93,7 +94,7 @@ def _rows(
     run: PipelineRun, flow: Flow, ranges: dict[str, dict[str, tuple[int, int]]]
 ) -> "DataFrame":
     reads = TableReads(run.spark, run.pipeline, run.lake, run.all_generations())
-    names = [n for n in run.preparation.inputs[flow.target] if n.startswith(f"{SOURCES}.")]
+    names = [n for n in run.preparation.inputs[flow.target] if is_source(n)]
     starts = {t: {p: span[0] for p, span in ps.items()} for t, ps in ranges.items() if ps}
     ends = {t: {p: span[1] for p, span in ps.items()} for t, ps in ranges.items() if ps}
     given = {}

@@ -19,7 +19,7 @@ from headrace.pipelines.model import (
     Source,
     StreamingTable,
 )
-from headrace.pipelines.names import quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.errors import StateDisagrees
@@ -27,7 +27,7 @@ from headrace.pipelines.running.flow_batches import FlowBatches, Progress
 from headrace.pipelines.running.intake import DeadLetters, Intake
 from headrace.pipelines.running.merged_views import MergedParts
 from headrace.pipelines.running.places import TablePlace
-from headrace.pipelines.running.preparing import Preparation, is_source
+from headrace.pipelines.running.preparing import Preparation
 from headrace.pipelines.running.reading import LiveReader, TableReads, client_properties
 from headrace.pipelines.running.state import FlowState, PipelineState
 from headrace.pipelines.running.targets import (

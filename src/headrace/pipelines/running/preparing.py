@@ -11,7 +11,6 @@ from headrace.pipelines.analysis import Analysis
 from headrace.pipelines.graph import problems as graph_problems
 from headrace.pipelines.model import (
     RESERVED,
-    SOURCES,
     Architecture,
     Changes,
     Expectation,
@@ -22,7 +21,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     TemporaryView,
 )
-from headrace.pipelines.names import quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, raise_if_any
 from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, check_declared, may_refuse
 from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
@@ -174,11 +173,6 @@ class Preparation:
                 generation=generation,
             )
         self.made.append(name)
-
-
-def is_source(name: str) -> bool:
-    """Whether a name is a topic's."""
-    return name.startswith(f"{SOURCES}.")
 
 
 def plain_columns(schema: "StructType") -> pa.Schema:
