@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from headrace.pipelines.graph import Consumer, Graph, consumers, graph_of
 from headrace.pipelines.model import (
     ERROR,
@@ -167,8 +169,6 @@ class Analysis:
 
     def _stored(self, dataset: Dataset, made: Sequence[Consumer]) -> "StructType":
         """The columns that a table keeps of what its flows bring."""
-        import pyarrow as pa
-
         from headrace.lake.changes import target_schema
         from headrace.spark.tables.schemas import arrow_schema_of, schema_of
 
@@ -177,7 +177,7 @@ class Analysis:
         if isinstance(dataset, StreamingTable) and dataset.schema:
             parts.append(arrow_schema_of(parsed_schema(dataset.schema)))
         for consumer in made:
-            columns = arrow_schema_of(_without_reserved(self.frames[consumer.name].schema))
+            columns = kept_columns(self.frames[consumer.name].schema)
             if (found := changes.get(consumer.name)) is not None:
                 if found.sequence_by not in columns.names:
                     raise UnknownColumns(found.sequence_by)  # The checks of the flow say so.
@@ -228,7 +228,9 @@ class RecordingReader:
         return analysis.stand_ins.stream(schema) if is_stream else analysis.stand_ins.table(schema)
 
 
-def _without_reserved(schema: "StructType") -> "StructType":
-    from pyspark.sql.types import StructType
+def kept_columns(schema: "StructType") -> pa.Schema:
+    """What a table keeps of a flow's columns: all but those that are about the row."""
+    from headrace.spark.tables.schemas import arrow_schema_of
 
-    return StructType([field for field in schema.fields if field.name not in RESERVED])
+    columns = arrow_schema_of(schema)
+    return pa.schema([field for field in columns if field.name not in RESERVED])

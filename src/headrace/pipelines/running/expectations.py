@@ -26,7 +26,6 @@ from headrace.pipelines.model import (
     UniqueKey,
     Violation,
 )
-from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import ExpectationFailed
 
 if TYPE_CHECKING:
@@ -164,17 +163,6 @@ def check_table_rules(
             raise ExpectationFailed(f"{text}; nothing of this batch was written")
         warnings.append(text)
     return warnings
-
-
-def check_declared(expectations: Sequence[Expectation], table: str) -> None:
-    """Refuse what a rule cannot do: a whole batch is not a row to drop or to set aside."""
-    for expectation in expectations:
-        is_of_batch = isinstance(expectation.rule, TableRule | Freshness | RowCount)
-        if is_of_batch and expectation.on_violation in (Violation.DROP, Violation.QUARANTINE):
-            raise PipelineError(
-                f"the expectation {expectation.name!r} of {table} is about whole batches, so"
-                f" {expectation.on_violation.value} has no rows to act on; use warn or fail"
-            )
 
 
 def _aggregate(expectation: Expectation) -> Any:

@@ -7,10 +7,9 @@ import pyarrow as pa
 
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.changes import history_name, history_schema
-from headrace.pipelines.analysis import Analysis
+from headrace.pipelines.analysis import Analysis, kept_columns
 from headrace.pipelines.graph import problems as graph_problems
 from headrace.pipelines.model import (
-    RESERVED,
     Architecture,
     Changes,
     Expectation,
@@ -23,15 +22,14 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, raise_if_any
-from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, check_declared, may_refuse
+from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, may_refuse
 from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
-from headrace.pipelines.schema_checks import check_declared as check_conditions
+from headrace.pipelines.schema_checks import check_declared
 from headrace.pipelines.spark_errors import quiet
 from headrace.spark.tables.schemas import arrow_schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
 
 
 class Preparation:
@@ -58,7 +56,7 @@ class Preparation:
         """Analyse every query, then make each table, or give it the columns that are new."""
         with quiet():
             self._analysis.run()
-            check_conditions(self._analysis)
+            check_declared(self._analysis)
         graph = self._analysis.graph()
         raise_if_any([*graph_problems(graph), *self._analysis.problems])
         self._order = [name for name in graph.order() if name in self.pipeline.datasets]
@@ -93,14 +91,12 @@ class Preparation:
     def _make(self, name: str) -> None:
         match self.pipeline.datasets[name]:
             case StreamingTable() as table:
-                check_declared(table.expectations, name)
                 self._create(name, self._columns(name), table.partition_by, table.comment)
                 self._create_quarantine(name, table.expectations)
                 for flow in self._flows_into(name):
                     if flow.changes is not None:
                         self._create_history(flow, flow.changes)
             case MaterializedView() as view:
-                check_declared(view.expectations, name)
                 self._create(name, self._columns(name), view.partition_by, view.comment)
                 self._create_quarantine(name, view.expectations)
             case MergedView() as view:
@@ -121,17 +117,12 @@ class Preparation:
             self._create(quarantine_of(name), QUARANTINE_SCHEMA, ())
 
     def _create_history(self, flow: Flow, changes: Changes) -> None:
-        events = plain_columns(self._analysis.frames[flow.name].schema)
+        events = kept_columns(self._analysis.frames[flow.name].schema)
         history = history_schema(events, keys=changes.keys, sequence_by=changes.sequence_by)
         self._create(history_name(flow.target), history, ())
 
     def _make_merged(self, view: MergedView) -> None:
         columns = self._columns(view.name)
-        missing = sorted(view.merge.keys() - set(columns.names))
-        if missing:
-            raise PipelineError(
-                f"{view.place}: {view.name} merges {', '.join(missing)}, which its query lacks"
-            )
         read = self.inputs[view.name]
         if len(read) != 1 or is_source(next(iter(read))):
             raise PipelineError(
@@ -173,10 +164,3 @@ class Preparation:
                 generation=generation,
             )
         self.made.append(name)
-
-
-def plain_columns(schema: "StructType") -> pa.Schema:
-    """What a table keeps of a flow's columns."""
-    from pyspark.sql.types import StructType
-
-    return arrow_schema_of(StructType([f for f in schema.fields if f.name not in RESERVED]))

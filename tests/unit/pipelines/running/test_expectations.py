@@ -9,19 +9,14 @@ import pytest
 
 from headrace.pipelines.model import (
     Expectation,
-    Freshness,
-    RowCount,
     RowRule,
-    TableRule,
     Violation,
 )
-from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import ExpectationFailed
 from headrace.pipelines.running.expectations import (
     QUARANTINE_SCHEMA,
     UNREADABLE,
     RowChecks,
-    check_declared,
 )
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
@@ -118,10 +113,3 @@ def test_rows_with_times_bytes_and_numbers_become_json() -> None:
 def test_refused_rows_have_the_columns_of_quarantine() -> None:
     split = checks(Violation.QUARANTINE).split(batch(id=[1], _broken_0=[True]), NOW)
     assert split.refused.schema == QUARANTINE_SCHEMA
-
-
-@pytest.mark.parametrize("rule", [TableRule("count(*) > 0"), Freshness("at", 60), RowCount(1)])
-@pytest.mark.parametrize("action", [Violation.DROP, Violation.QUARANTINE])
-def test_a_whole_batch_cannot_be_dropped_or_set_aside(rule: Any, action: Violation) -> None:
-    with pytest.raises(PipelineError, match="warn or fail"):
-        check_declared([Expectation("all", rule, action)], "staging.orders")
