@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from headrace.lake.catalog import Lake, MergedViewEntry
 
 COMMIT_VERSION = "_commit_version"
+"""The column that says which commit a row came with; in the speed layer, which of the input's."""
 
 
 @dataclass(frozen=True, slots=True)

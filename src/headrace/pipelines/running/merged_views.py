@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
+from headrace.lake.merging import COMMIT_VERSION
 from headrace.pipelines.model import Architecture, Flow, MergedView
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.flow_batches import FlowBatches
 from headrace.pipelines.running.intake import Intake
-from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
+from headrace.pipelines.running.layers import batch_name, speed_name
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.reading import LiveReader, SnapshotReader, TableReads
 from headrace.pipelines.running.reports import Outcome
@@ -93,7 +94,7 @@ class SpeedTarget:
         from pyspark.sql import functions as F  # noqa: N812
 
         reaches = lineage.inputs[self.input][1]
-        parts = rows.withColumn(SPEED, F.lit(reaches).cast("long"))
+        parts = rows.withColumn(COMMIT_VERSION, F.lit(reaches).cast("long"))
         if reaches <= covered_version(self.batch_layer, self.input):
             parts = parts.where("false")
         return self.target.write(parts, token, lineage)

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.changes import history_name, history_schema
+from headrace.lake.merging import COMMIT_VERSION
 from headrace.pipelines.analysis import Analysis, kept_columns
 from headrace.pipelines.graph import problems as graph_problems
 from headrace.pipelines.model import (
@@ -23,7 +24,7 @@ from headrace.pipelines.model import (
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, raise_if_any
 from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, may_refuse
-from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
+from headrace.pipelines.running.layers import batch_name, speed_name
 from headrace.pipelines.schema_checks import check_declared
 from headrace.pipelines.spark_errors import quiet
 from headrace.spark.tables.schemas import arrow_schema_of
@@ -134,7 +135,9 @@ class Preparation:
             self._create(view.name, columns, (), view.comment)
             return
         self._create(batch_name(view.name), columns, (), view.comment)
-        self._create(speed_name(view.name), columns.append(pa.field(SPEED, pa.int64())), ())
+        self._create(
+            speed_name(view.name), columns.append(pa.field(COMMIT_VERSION, pa.int64())), ()
+        )
         self.lake.put_view(
             view.name,
             MergedViewEntry(

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
+from headrace.lake.merging import COMMIT_VERSION
 from headrace.pipelines.model import Expectation, MaterializedView, MergedView
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.intake import Intake
-from headrace.pipelines.running.layers import SPEED, batch_name, speed_name
+from headrace.pipelines.running.layers import batch_name, speed_name
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader, TableReads
 from headrace.pipelines.running.reports import Report
@@ -130,8 +131,9 @@ class ComputedView:
         place = self.run.place(speed_name(self.name))
         (version,) = covered.values()
         with place.held() as table:
-            if table.rows(columns=[SPEED], where=f"{SPEED} <= {version}").num_rows:
-                table.delete(f"{SPEED} <= {version}")
+            is_covered = f"{COMMIT_VERSION} <= {version}"
+            if table.rows(columns=[COMMIT_VERSION], where=is_covered).num_rows:
+                table.delete(is_covered)
 
 
 def reached(speed: "Table", source: str) -> int:

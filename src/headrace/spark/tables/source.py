@@ -28,13 +28,12 @@ from pyspark.sql.types import StructType
 from headrace.lake.catalog import Lake
 from headrace.lake.commits import AddedFile
 from headrace.lake.errors import LakeError
+from headrace.lake.merging import COMMIT_VERSION
 from headrace.lake.reading import read_batches
 from headrace.lake.tables import Table
 from headrace.spark.tables.plans import Position, advanced, bins, planned
 from headrace.spark.tables.schemas import arrow_schema_of, schema_of
 
-COMMIT_VERSION = "_commit_version"
-"""The commit that a row came with."""
 _TASK_BYTES = 8 << 20
 _OPTIONS = (
     "root",
