@@ -11,14 +11,12 @@ _PLAIN_LINE = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): ([^\n]+)", re
 FINAL = frozenset(
     {
         "CheckpointDamaged",
-        "DataLoss",
         "DataLost",
         "ExpectationFailed",
         "IncompatibleSchema",
         "InvalidChange",
         "InvalidOption",
         "NoSuchTable",
-        "OptionError",
         "PipelineError",
         "StateDisagrees",
         "TableRewritten",

@@ -1,7 +1,20 @@
 """Which failures are tried again, and what is shown of them."""
 
-from headrace.pipelines.running.restarts import ATTEMPTS_MAX, Failure, Restarts, failure_of
+from collections.abc import Iterator
+from importlib import import_module
 
+from headrace.errors import HeadraceError
+from headrace.pipelines.running.restarts import ATTEMPTS_MAX, FINAL, Failure, Restarts, failure_of
+
+HOMES_OF_ERRORS = (
+    "headrace.lake.change_events",
+    "headrace.lake.errors",
+    "headrace.pipelines.running.errors",
+    "headrace.spark.checkpoints",
+    "headrace.spark.decoding.errors",
+    "headrace.spark.sink.errors",
+    "headrace.spark.source.errors",
+)
 LOST = Failure("BrokerUnreachable", "cannot reach 127.0.0.1:9092")
 
 
@@ -49,3 +62,16 @@ def test_a_batch_in_between_begins_the_count_anew() -> None:
 
 def test_what_someone_has_to_mend_is_not_tried_again() -> None:
     assert not Restarts().on_failure(Failure("IncompatibleSchema", "x"), batch=0, now=0.0)
+
+
+def test_each_failure_that_is_final_is_an_error_of_ours() -> None:
+    """They are known by their names alone, in which a spelling mistake would go unnoticed."""
+    for home in HOMES_OF_ERRORS:
+        import_module(home)
+    assert {kind.__name__ for kind in kinds_of(HeadraceError)} >= FINAL
+
+
+def kinds_of(kind: type[Exception]) -> Iterator[type[Exception]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from kinds_of(one)
