@@ -3,7 +3,6 @@
 Each takes folders of pipelines and what the command line says differently from their files.
 """
 
-import logging
 import os
 import signal
 import sys
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from headrace.pipelines.running.replaying import Replay
     from headrace.pipelines.running.reports import Outcome
     from headrace.pipelines.running.runner import PipelineRunner
+    from headrace.pipelines.running.state import PipelineState
 
-_log = logging.getLogger(__name__)
 _STOP_S_MAX = 60.0
 _POLL_S = 0.2
 _LOG_BYTES_MAX = 10 << 20
@@ -92,10 +91,14 @@ def open_spark(pipelines: Sequence[Pipeline]) -> "SparkSession":
 
 def log_path(pipeline: Pipeline) -> Path:
     """Where Spark writes what it has to say while it runs a pipeline."""
+    return state_of(pipeline).directory / "spark.log"
+
+
+def state_of(pipeline: Pipeline) -> "PipelineState":
+    """What a pipeline keeps beside its tables."""
     from headrace.pipelines.running.state import PipelineState
 
-    state = PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
-    return state.directory / "spark.log"
+    return PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
 
 
 @contextmanager
@@ -146,11 +149,9 @@ def run(
 @contextmanager
 def held(pipelines: Sequence[Pipeline]) -> Iterator[None]:
     """Be the only process that runs these pipelines; a second one is refused before it begins."""
-    from headrace.pipelines.running.state import PipelineState
-
     with ExitStack() as stack:
         for pipeline in pipelines:
-            state = PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
+            state = state_of(pipeline)
             stack.enter_context(state.held())
             state.forget_stop()
         yield
@@ -166,9 +167,7 @@ def stoppable(
     """
     import threading
 
-    from headrace.pipelines.running.state import PipelineState
-
-    states = [PipelineState.of(Path(p.settings.lake), p.settings.name) for p in pipelines]
+    states = [state_of(pipeline) for pipeline in pipelines]
     asked = threading.Event()
     previous: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
@@ -199,11 +198,9 @@ def status(
     folders: Sequence[str | Path], overrides: Overrides | None = None
 ) -> list[dict[str, Any]]:
     """How each pipeline stands, or stood when it last ran."""
-    from headrace.pipelines.running.state import PipelineState
-
     found = []
     for pipeline in load_all(folders, overrides or Overrides()):
-        state = PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
+        state = state_of(pipeline)
         known = state.read_status() or {"pipeline": pipeline.settings.name, "state": "never run"}
         if known.get("state") == "running" and not state.is_held():
             known["state"] = "died"
@@ -213,12 +210,8 @@ def status(
 
 def stop(folders: Sequence[str | Path], overrides: Overrides | None = None) -> list[str]:
     """Ask running pipelines to end and wait until they have; the answer is which did."""
-    from headrace.pipelines.running.state import PipelineState
-
     pipelines = load_all(folders, overrides or Overrides())
-    states = {
-        p.settings.name: PipelineState.of(Path(p.settings.lake), p.settings.name) for p in pipelines
-    }
+    states = {pipeline.settings.name: state_of(pipeline) for pipeline in pipelines}
     running = {name: state for name, state in states.items() if state.is_held()}
     for state in running.values():
         state.ask_to_stop()
@@ -246,11 +239,9 @@ def replay(
     """Build the tables anew beside the running ones, compare, and let the new ones count."""
     from headrace.lake.catalog import Lake
     from headrace.pipelines.running.replaying import build
-    from headrace.pipelines.running.state import PipelineState
 
     (pipeline,) = load_all([folder], overrides or Overrides())
-    state = PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
-    with state.held("replay"):
+    with state_of(pipeline).held("replay"):
         built = build(spark or open_spark([pipeline]), pipeline, keep=keep)
         different = [one.table for one in built.compared if not one.is_equal]
         if must_be_equal and different:
