@@ -103,9 +103,7 @@ class Analysis:
         except UnknownColumns:
             return
         except PipelineError as error:
-            self.problems += [
-                one if one.place else Problem(f"{what}{one.text}", place) for one in error.problems
-            ]
+            self.problems += error.placed(place, what)
         except Exception as error:
             # A user's function may raise anything, and the other queries are to be seen too.
             self.problems.append(Problem(what + short_text(error), self._place_of(error, place)))

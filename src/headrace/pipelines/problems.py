@@ -31,6 +31,10 @@ class PipelineError(HeadraceError):
         )
         super().__init__("\n".join(map(str, self.problems)))
 
+    def placed(self, place: Place, what: str = "") -> list[Problem]:
+        """The problems; those without a place of their own get this one, and say `what` first."""
+        return [one if one.place else Problem(f"{what}{one.text}", place) for one in self.problems]
+
 
 def raise_if_any(problems: Iterable[Problem]) -> None:
     """Raise all problems as one error, each once, in the order of files and lines."""

@@ -109,10 +109,7 @@ def _run(text: str, path: Path, file: str, registry: Registry) -> None:
     try:
         exec(compile(text, str(path), "exec"), module.__dict__)
     except PipelineError as error:
-        place = _place_of(error, registry, file)
-        registry.problems += [
-            one if one.place else Problem(one.text, place) for one in error.problems
-        ]
+        registry.problems += error.placed(_place_of(error, registry, file))
     except SyntaxError as error:
         registry.complain(f"SyntaxError: {error.msg}", _place_of_syntax(error, registry, file))
     except (Exception, SystemExit) as error:

@@ -20,7 +20,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     TemporaryView,
 )
-from headrace.pipelines.problems import PipelineError, Problem
+from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.registry import Registry
 from headrace.pipelines.sql_parts import Parts
 from headrace.pipelines.sql_text import SqlSyntaxError, statements
@@ -47,10 +47,7 @@ def declare_file(sql: str, file: str, registry: Registry) -> None:
         try:
             _declare(Parts(sql, statement, file), place, registry)
         except PipelineError as error:
-            registry.problems += [
-                problem if problem.place else Problem(problem.text, place)
-                for problem in error.problems
-            ]
+            registry.problems += error.placed(place)
 
 
 def _declare(parts: Parts, place: Place, registry: Registry) -> None:
