@@ -193,7 +193,7 @@ class PipelineTest:
     def _start_sink(self, flow: Flow) -> "StreamingQuery":
         """A flow to a topic, whose rows are kept in memory instead."""
         from headrace.pipelines.resolving import evaluate
-        from headrace.pipelines.running.reading import LiveReader, TableReads
+        from headrace.pipelines.running.reading import LiveReader
 
         sink = self.pipeline.datasets[flow.target]
         assert isinstance(sink, Sink), "only flows to sinks come here"
@@ -204,8 +204,7 @@ class PipelineTest:
 
         run = self._run
         state = run.flow_state(flow)
-        reads = TableReads(self.spark, run.pipeline, run.lake, run.all_generations())
-        frame = evaluate(flow.query, LiveReader(reads, state.starts))
+        frame = evaluate(flow.query, LiveReader(run.reads(), state.starts))
         writer = frame.writeStream.outputMode(sink.options.get("outputMode", "append"))
         writer = writer.option("checkpointLocation", str(state.checkpoint))
         return writer.trigger(availableNow=True).foreachBatch(keep).start()

@@ -18,7 +18,6 @@ from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import (
     SnapshotReader,
-    TableReads,
     admitted,
     client_properties,
     source_options,
@@ -93,7 +92,7 @@ def _known(offset: int | None, otherwise: int) -> int:
 def _rows(
     run: PipelineRun, flow: Flow, ranges: dict[str, dict[str, tuple[int, int]]]
 ) -> "DataFrame":
-    reads = TableReads(run.spark, run.pipeline, run.lake, run.all_generations())
+    reads = run.reads()
     names = [n for n in run.preparation.inputs[flow.target] if is_source(n)]
     starts = {t: {p: span[0] for p, span in ps.items()} for t, ps in ranges.items() if ps}
     ends = {t: {p: span[1] for p, span in ps.items()} for t, ps in ranges.items() if ps}

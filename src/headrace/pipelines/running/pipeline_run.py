@@ -115,8 +115,7 @@ class PipelineRun:
         state = self.flow_state(flow)
         state.directory.mkdir(parents=True, exist_ok=True)
         choose_pool(self.spark, pool_of(self._priority(flow)))
-        reads = TableReads(self.spark, self.pipeline, self.lake, self.all_generations())
-        reader = LiveReader(reads, state.starts)
+        reader = LiveReader(self.reads(), state.starts)
         target = self.pipeline.datasets[flow.target]
         if isinstance(target, MergedView):
             parts = MergedParts.of(self, target)
@@ -131,9 +130,10 @@ class PipelineRun:
         writer = writer.foreachBatch(batches)
         return self._triggered(writer, flow, is_once=is_once).start()
 
-    def all_generations(self) -> dict[str, int]:
-        """The generation of every table that this run may read."""
-        return self._current() | self.generations
+    def reads(self) -> TableReads:
+        """What readers share: the tables, each of the generation that this run reads."""
+        generations = self._current() | self.generations
+        return TableReads(self.spark, self.pipeline, self.lake, generations)
 
     def is_current(self) -> bool:
         """Whether what this run writes is still what counts; a replay may have switched it."""

@@ -98,7 +98,7 @@ def _read_again(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
         )
     spark = run.spark
     wanted = spark.createDataFrame(rows.select(list(_PLACE))).distinct()
-    reads = TableReads(spark, run.pipeline, run.lake, run.all_generations())
+    reads = run.reads()
     given = {name: _only(run, reads, name, wanted) for name in run.preparation.inputs[flow.target]}
     return evaluate(flow.query, SnapshotReader(reads, given))
 

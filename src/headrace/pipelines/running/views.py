@@ -18,7 +18,7 @@ from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.intake import Intake
 from headrace.pipelines.running.layers import batch_name, speed_name
 from headrace.pipelines.running.pipeline_run import PipelineRun
-from headrace.pipelines.running.reading import SnapshotReader, TableReads
+from headrace.pipelines.running.reading import SnapshotReader
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.schedules import Schedule, parse_schedule
 from headrace.pipelines.running.state import FlowState
@@ -67,10 +67,7 @@ class ComputedView:
         is_known = before is not None and {k: v[1] for k, v in before.inputs.items()} == inputs
         if is_known and not is_forced and inputs:
             return False
-        reads = TableReads(
-            self.run.spark, self.run.pipeline, self.run.lake, self.run.all_generations()
-        )
-        reader = SnapshotReader(reads)
+        reader = SnapshotReader(self.run.reads())
         reader.versions.update(inputs)
         rows = self._rows(reader)
         lineage = Lineage(
@@ -114,10 +111,8 @@ class ComputedView:
             return evaluate(self.view.query, reader)
         (source,) = self.run.preparation.inputs[self.name]
         rows = reader.read(source).dropDuplicates(list(self.view.deduplicate_by))
-        reads = TableReads(
-            self.run.spark, self.run.pipeline, self.run.lake, self.run.all_generations()
-        )
-        return evaluate(self.view.query, SnapshotReader(reads, given={source: rows}))
+        once = SnapshotReader(self.run.reads(), given={source: rows})
+        return evaluate(self.view.query, once)
 
     def _intake(self) -> Intake:
         expectations: tuple[Expectation, ...] = ()
