@@ -109,13 +109,25 @@ def command(
 
     configure("text", ())
     _prepare_memory()
-    settings, address, tokens = _configured(
-        lake, listen, zones, token_file, memory, rows, timeout, concurrency, refresh
-    )
-    _warn_of_open_doors(address, tokens)
 
+    from headrace.http.access import read_tokens
+    from headrace.http.addresses import ListenAddress
     from headrace.serving.running import run
+    from headrace.serving.settings import ServingSettings
 
+    settings = ServingSettings(
+        lake=lake,
+        zones=zones,
+        memory_bytes=memory,
+        rows_default=rows,
+        rows_max=max(rows, 1_000_000),
+        query_seconds_max=timeout,
+        queries_at_once_max=concurrency,
+        refresh_seconds=refresh,
+    )
+    address = ListenAddress.parse(listen)
+    tokens = read_tokens(token_file) if token_file is not None else None
+    _warn_of_open_doors(address, tokens)
     if not run(settings, address, tokens, lambda bound: _announce(bound, settings)):
         _log.warning("a query that cannot be interrupted is still running; it ends with us")
         sys.stdout.flush()
@@ -136,35 +148,6 @@ def _prepare_memory() -> None:
             f"{error.name} is not installed; install what serving needs with:"
             " pip install 'headrace[serve]'"
         ) from error
-
-
-def _configured(
-    lake: Path,
-    listen: str,
-    zones: tuple[str, ...],
-    token_file: Path | None,
-    memory: int,
-    rows: int,
-    timeout: float,
-    concurrency: int,
-    refresh: float,
-) -> "tuple[ServingSettings, ListenAddress, TokenFile | None]":
-    from headrace.http.access import read_tokens
-    from headrace.http.addresses import ListenAddress
-    from headrace.serving.settings import ServingSettings
-
-    settings = ServingSettings(
-        lake=lake,
-        zones=zones,
-        memory_bytes=memory,
-        rows_default=rows,
-        rows_max=max(rows, 1_000_000),
-        query_seconds_max=timeout,
-        queries_at_once_max=concurrency,
-        refresh_seconds=refresh,
-    )
-    tokens = read_tokens(token_file) if token_file is not None else None
-    return settings, ListenAddress.parse(listen), tokens
 
 
 def _warn_of_open_doors(address: "ListenAddress", tokens: "TokenFile | None") -> None:
