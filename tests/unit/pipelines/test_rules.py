@@ -1,6 +1,7 @@
 """Rules about rows, as their SQL and as what becomes of rows that break them."""
 
 import datetime as dt
+from collections.abc import Callable
 
 import pytest
 
@@ -51,7 +52,7 @@ def test_a_batch_has_no_rows_to_drop() -> None:
         (lambda: rules.expectation("x", "a > 1", "explode"), "warn, drop, quarantine, fail"),
     ],
 )
-def test_a_rule_without_sense_is_refused(make, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_rule_without_sense_is_refused(make: Callable[[], object], words: str) -> None:
     with pytest.raises(PipelineError, match=words):
         make()
 
