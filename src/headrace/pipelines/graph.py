@@ -22,11 +22,11 @@ from headrace.pipelines.model import (
     Source,
     StreamingTable,
     TemporaryView,
+    kind_of,
 )
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import Problem, nearest
 from headrace.pipelines.reads import Read, reads_of
-from headrace.pipelines.registry import kind_of
 
 
 @dataclass(frozen=True, slots=True)

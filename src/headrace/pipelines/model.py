@@ -230,6 +230,19 @@ class Sink:
 
 Dataset = StreamingTable | MaterializedView | TemporaryView | MergedView | Sink
 
+_KINDS: Mapping[type[Dataset], str] = {
+    StreamingTable: "streaming table",
+    MaterializedView: "materialized view",
+    TemporaryView: "temporary view",
+    MergedView: "merged view",
+    Sink: "sink",
+}
+
+
+def kind_of(dataset: Dataset) -> str:
+    """`streaming table`, `sink` and so on, for people."""
+    return _KINDS[type(dataset)]
+
 
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:

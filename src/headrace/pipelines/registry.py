@@ -21,6 +21,8 @@ from headrace.pipelines.model import (
     Place,
     Sink,
     StreamingTable,
+    TemporaryView,
+    kind_of,
 )
 from headrace.pipelines.names import complaint, flow_complaint
 from headrace.pipelines.problems import PipelineError, Problem, nearest
@@ -102,7 +104,7 @@ class Registry:
         first: dict[str, DeclaredDataset] = {}
         for declared in self.datasets:
             dataset = declared.dataset
-            needs_zone = not isinstance(dataset, Sink) and kind_of(dataset) != "temporary view"
+            needs_zone = not isinstance(dataset, Sink | TemporaryView)
             if wrong := complaint(dataset.name, self.zones, needs_zone=needs_zone):
                 self.complain(wrong, dataset.place)
             elif dataset.name not in by_name:
@@ -196,18 +198,6 @@ class Registry:
                     f"nothing writes to {dataset.name}; add a flow with it as the target",
                     dataset.place,
                 )
-
-
-def kind_of(dataset: Dataset) -> str:
-    """`streaming table`, `sink` and so on, for people."""
-    kinds = {
-        "StreamingTable": "streaming table",
-        "MaterializedView": "materialized view",
-        "TemporaryView": "temporary view",
-        "MergedView": "merged view",
-        "Sink": "sink",
-    }
-    return kinds[type(dataset).__name__]
 
 
 _current: ContextVar[Registry | None] = ContextVar("headrace_registry", default=None)
