@@ -51,7 +51,6 @@ class Add(msgspec.Struct, rename="camel"):
     size: int = 0
     data_change: bool = True
     stats: str | None = None
-    deletion_vector: msgspec.Raw | None = None
 
     @property
     def rows(self) -> int:
@@ -71,7 +70,6 @@ class Txn(msgspec.Struct, rename="camel"):
 
 
 class Protocol(msgspec.Struct, rename="camel"):
-    min_reader_version: int = 1
     min_writer_version: int = 2
     writer_features: list[str] = []
 
