@@ -40,7 +40,9 @@ def changed_rows(database: str, since: dt.datetime, until: dt.datetime) -> Itera
     )
     with closing(connection):
         last = -1
-        while rows := _rows(connection, query, (*_bounds(since, until, is_postgres), last)):
+        while rows := _rows(
+            connection, query, (*_bounds(since, until, is_postgres=is_postgres), last)
+        ):
             for row in rows:
                 value = dict(zip(COLUMNS, row, strict=True))
                 yield Record(TOPIC, str(value["id"]), json.dumps(value, default=_plain))
@@ -60,7 +62,7 @@ def _rows(connection: Any, query: str, arguments: Sequence[Any]) -> list[tuple[A
         return found
 
 
-def _bounds(since: dt.datetime, until: dt.datetime, is_postgres: bool) -> tuple[Any, Any]:
+def _bounds(since: dt.datetime, until: dt.datetime, *, is_postgres: bool) -> tuple[Any, Any]:
     """SQLite keeps times as ISO texts in UTC, whose order is that of the times."""
     return (since, until) if is_postgres else (since.isoformat(), until.isoformat())
 

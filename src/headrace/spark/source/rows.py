@@ -112,7 +112,9 @@ class Rows:
         """A RecordBatch of the schema that was promised to Spark."""
         found = self._decoded(records) if self._decoder is not None else {}
         arrays = [
-            found[name] if name in found else self._of_record(name, place, records, is_append_time)
+            found[name]
+            if name in found
+            else self._of_record(name, place, records, is_append_time=is_append_time)
             for name in self._schema.names
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
@@ -129,7 +131,7 @@ class Rows:
         return found
 
     def _of_record(
-        self, column: str, place: TopicPartition, records: RecordColumns, is_append_time: bool
+        self, column: str, place: TopicPartition, records: RecordColumns, *, is_append_time: bool
     ) -> Any:
         match column.removeprefix(self._prefix):
             case "key":
