@@ -213,11 +213,25 @@ class Lake:
         self._edit(forget)
         shutil.rmtree(table.place)
 
+    def hide(self, name: str) -> None:
+        """Let readers no longer find a table or view; its files stay, and `switch` shows it."""
+
+        def change(catalog: Catalog) -> Catalog:
+            views = {key: one for key, one in catalog.views.items() if key != name}
+            catalog = msgspec.structs.replace(catalog, views=views)
+            entry = catalog.tables.get(name)
+            if entry is None:
+                return catalog
+            return _with_table(catalog, msgspec.structs.replace(entry, current=None))
+
+        self._edit(change)
+
     def put_view(self, name: str, view: MergedViewEntry) -> None:
         check_name(name)
 
         def put(catalog: Catalog) -> Catalog:
-            if name in catalog.tables:
+            table = catalog.tables.get(name)
+            if table is not None and table.current is not None:
                 raise LakeError(f"{name} is a table already; give the view another name")
             views = {**catalog.views, name: view}
             return msgspec.structs.replace(catalog, views=views)

@@ -30,6 +30,8 @@ from headrace.lake.head import Head, arrow_schema, at_version, files_of
 from headrace.lake.lineage import Lineage
 from headrace.lake.schemas import conform
 
+_AMENDABLE = 1_000
+"""So many commits back a batch can be amended; it is one of the last, as its flow repeats it."""
 _ATTEMPTS = 20
 """How often a commit is planned anew when another writer was quicker."""
 _CHECKPOINT_EVERY = 100
@@ -119,6 +121,33 @@ class Table:
             return [*additions(files), *removals(files_of(head.delta()))]
 
         return self.change("replace", plan, token, lineage)
+
+    def amend(
+        self, files: Sequence[DataFile], token: Token, lineage: Lineage | None = None
+    ) -> int:
+        """Let a batch bring these files, and no longer those that it brought before a crash.
+
+        For what is committed ahead of the rest of its batch: the batch may come out otherwise when
+        it is repeated. Most of the time nothing was there, and this is an append.
+        """
+        earlier = self._added_by(token)
+
+        def plan(_: Head) -> Actions:
+            return [*transaction(token), *additions(files), *removals(earlier)]
+
+        if earlier or self.has(token):
+            return self.change("amend", plan, None, lineage)
+        return self.append(files, token, lineage)
+
+    def _added_by(self, token: Token) -> list[AddedFile]:
+        """The files of a batch that are in the table still."""
+        if not self.has(token):
+            return []
+        paths = {file.path for file in self.files()}
+        for commit in self.history(_AMENDABLE):
+            if token in commit.tokens:
+                return [file for file in commit.added_files() if file.path in paths]
+        return []
 
     def upsert(
         self,

@@ -132,7 +132,9 @@ class LiveReader:
         return self.spark.read.format("headrace-table").options(**options).load()
 
     def _topic(self, source: Source) -> "DataFrame":
-        options = source_options(source, self._reads.pipeline.settings, self._starts)
+        options = source_options(
+            source, self._reads.pipeline.settings, self._starts / source.name
+        )
         reader = self.spark.readStream.format(source.connector)
         return admitted(reader.options(**options).load(), source)
 

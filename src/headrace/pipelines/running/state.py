@@ -64,14 +64,18 @@ class FlowState:
             files.replace_file(str(path), uuid4().hex.encode())
         return path.read_text()
 
-    def started_at(self) -> dict[str, Any]:
-        """The offsets at which the flow's topics began, if it reads any."""
-        path = self.starts / "starts.json"
-        if not path.exists():
-            return {}
-        content = json.loads(path.read_text())
-        found = content.get("offsets", content)
-        return dict(found) if isinstance(found, dict) else {}
+    def started_at(self) -> dict[str, dict[str, int]]:
+        """The offsets at which the flow's topics began, if it reads any.
+
+        Each source of a flow keeps its own; of a topic that two of them read, the earlier counts.
+        """
+        found: dict[str, dict[str, int]] = {}
+        for path in sorted(self.starts.glob("*/starts.json")):
+            for topic, partitions in read_json(path).get("offsets", {}).items():
+                known = found.setdefault(topic, {})
+                for partition, offset in partitions.items():
+                    known[partition] = min(int(offset), known.get(partition, int(offset)))
+        return found
 
     def check(self, flow: str, table: str, written: int | None) -> None:
         """Compare the checkpoint with the last batch that the table has of this flow.

@@ -80,8 +80,10 @@ def test_a_stop_is_asked_for_once(tmp_path: Path) -> None:
     assert not state.is_asked_to_stop()
 
 
-def test_starts_are_read_from_what_the_source_keeps(tmp_path: Path) -> None:
+def test_starts_are_read_from_what_each_source_keeps(tmp_path: Path) -> None:
     state = FlowState(tmp_path)
-    state.starts.mkdir()
-    (state.starts / "starts.json").write_text(json.dumps({"offsets": {"orders": {"0": 4}}}))
-    assert state.started_at() == {"orders": {"0": 4}}
+    for source, offset in (("a", 4), ("b", 7)):
+        (state.starts / source).mkdir(parents=True)
+        content = json.dumps({"offsets": {"orders": {"0": offset}, source: {"1": offset}}})
+        (state.starts / source / "starts.json").write_text(content)
+    assert state.started_at() == {"orders": {"0": 4}, "a": {"1": 4}, "b": {"1": 7}}
