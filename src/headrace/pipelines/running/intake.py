@@ -77,6 +77,13 @@ class Intake:
     flow: str
     expectations: tuple[Expectation, ...] = ()
     dead_letters: DeadLetters | None = None
+    is_replaced: bool = False
+    """Whether a batch takes the place of all that was there, as in a materialized view."""
+
+    @property
+    def has_unique_key(self) -> bool:
+        """Whether rows are compared with those of the table, which must then not change."""
+        return any(isinstance(e.rule, UniqueKey) for e in self.expectations)
 
     @property
     def checks(self) -> RowChecks:
@@ -127,24 +134,28 @@ class Intake:
         return pa.Table.from_batches(kept), written, warnings
 
     def _flagged(self, rows: "DataFrame") -> "DataFrame":
-        asks_table = any(isinstance(e.rule, UniqueKey) for e in self.expectations)
         known = None
-        if asks_table and self.place.table.files():
+        if self.has_unique_key and not self.is_replaced and self.place.table.files():
             from headrace.spark.tables.frames import table_frame
 
             known = table_frame(rows.sparkSession, self.place.table)
         return with_flags(rows, self.checks, known)
 
     def _put_away(self, files: list[DataFile], rows: "DataFrame", token: Token) -> None:
-        if not files:
+        """Commit what was refused, in the place of what a repeated batch had refused before."""
+        if self.quarantine is None:
             return
-        assert self.quarantine is not None, "its files were written"
+        is_clear = not self.quarantine.table.has(token) and not self.is_replaced
+        if not files and is_clear:
+            return
         with self.quarantine.held() as table:
-            if self.dead_letters is not None:
+            if self.dead_letters is not None and files:
                 paths = [str(table.place / file.path) for file in files]
                 self.dead_letters.write(paths, rows, token)
-            if not table.has(token):
-                table.append(files, token, Lineage(flow=self.flow))
+            if self.is_replaced:
+                table.replace(files, token, Lineage(flow=self.flow))
+            else:
+                table.amend(files, token, Lineage(flow=self.flow))
 
     def _refused_files(self, refused: list[pa.RecordBatch]) -> list[DataFile]:
         if self.quarantine is None:

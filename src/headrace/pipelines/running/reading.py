@@ -132,9 +132,7 @@ class LiveReader:
         return self.spark.read.format("headrace-table").options(**options).load()
 
     def _topic(self, source: Source) -> "DataFrame":
-        options = source_options(
-            source, self._reads.pipeline.settings, self._starts / source.name
-        )
+        options = source_options(source, self._reads.pipeline.settings, self._starts / source.name)
         reader = self.spark.readStream.format(source.connector)
         return admitted(reader.options(**options).load(), source)
 
@@ -161,6 +159,8 @@ class SnapshotReader:
         dataset = self._reads.pipeline.datasets.get(name)
         if isinstance(dataset, TemporaryView):
             return evaluate(dataset.query, self)
+        if isinstance(dataset, MergedView) and name in self._reads.lake.views():
+            return self.spark.createDataFrame(self._reads.lake.merged_rows(name))
         from headrace.spark.tables.frames import table_frame
 
         table = self._reads.lake.table(name, self._reads.generations.get(name))

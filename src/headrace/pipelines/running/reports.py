@@ -47,6 +47,8 @@ class Report:
     last_at_ms: int = 0
     ends: dict[str, dict[str, int]] = field(default_factory=dict)
     """Where the flow stands in its topics."""
+    query: str = ""
+    """What a view was computed by, as `views.fingerprint` tells it."""
 
     def add(self, batch: int, outcome: Outcome, duration_ms: int) -> None:
         self.batch = batch
@@ -67,6 +69,9 @@ class Report:
 
     @classmethod
     def read(cls, path: Path) -> "Report":
-        content: dict[str, Any] = read_json(path)
+        try:
+            content: dict[str, Any] = read_json(path)
+        except ValueError:
+            return cls()  # Not synced, so a crash of the machine may leave half of it.
         known = {name: content[name] for name in cls.__slots__ if name in content}
         return cls(**known)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
+from headrace.lake.tables import Table
 from headrace.pipelines.model import Changes
 from headrace.pipelines.running.batches import Written, fitted_table
 from headrace.pipelines.running.intake import Intake
@@ -39,18 +40,25 @@ class AppendTarget:
     """A table that grows: tasks write the files, the driver commits them."""
 
     intake: Intake
-    is_replaced: bool = False
-    """Whether a batch takes the place of all that was there, as in a materialized view."""
 
     def has(self, token: Token) -> bool:
         return self.intake.place.table.has(token)
 
     def write(self, rows: "DataFrame", token: Token, lineage: Lineage) -> Outcome:
-        written, warnings = self.intake.files(rows, token)
-        with self.intake.place.held() as table:
-            commit = table.replace if self.is_replaced else table.append
-            version = commit(written.files, token, lineage)
+        """Several flows write at once and commit one by one, unless their keys must not meet."""
+        if self.intake.has_unique_key:
+            with self.intake.place.held() as table:
+                written, warnings = self.intake.files(rows, token)
+                version = self._commit(table, written, token, lineage)
+        else:
+            written, warnings = self.intake.files(rows, token)
+            with self.intake.place.held() as table:
+                version = self._commit(table, written, token, lineage)
         return outcome_of(written, written.rows_out, warnings, version)
+
+    def _commit(self, table: Table, written: Written, token: Token, lineage: Lineage) -> int:
+        commit = table.replace if self.intake.is_replaced else table.append
+        return commit(written.files, token, lineage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +73,9 @@ class KeyedTarget:
         return self.intake.place.table.has(token)
 
     def write(self, rows: "DataFrame", token: Token, lineage: Lineage) -> Outcome:
-        found, written, warnings = self.intake.rows(rows, token)
-        kept = fitted_table(found, self.intake.place.table.schema)
         with self.intake.place.held() as table:
+            found, written, warnings = self.intake.rows(rows, token)
+            kept = fitted_table(found, table.schema)
             version = table.upsert(kept, self.keys, token, lineage, merge=self.merge)
         return outcome_of(written, kept.num_rows, warnings, version)
 
@@ -130,11 +138,14 @@ class TopicTarget:
             **{f"kafka.{name}": text for name, text in self.properties.items()},
             "topic": self.topic,
             "guarantee": self.guarantee,
-            "singleTransaction": "true",
-            "token.writer": token.writer,
-            "token.batch": str(token.batch),
-            **self.options,
         }
+        if self.guarantee == "exactly-once":
+            options |= {
+                "singleTransaction": "true",
+                "token.writer": token.writer,
+                "token.batch": str(token.batch),
+            }
+        options |= self.options
         # One task, one transaction: readers see a batch whole.
         shaped.coalesce(1).write.format("headrace").mode("append").options(**options).save()
         count = int(sent.get["rows"])
