@@ -204,6 +204,11 @@ def stop(folders: tuple[Path, ...], **given: Any) -> None:
 @command.command("replay")
 @folder_argument
 @click.option("--keep", multiple=True, metavar="ZONE", help="Build this zone not anew.")
+@click.option(
+    "--sinks",
+    type=click.Choice(["from-now", "again"]),
+    help="What flows to topics send of the new tables: only what comes, or everything.",
+)
 @click.option("--no-switch", is_flag=True, help="Build and compare only.")
 @click.option("--expect-equal", is_flag=True, help="Switch only if nothing differs.")
 @click.option("--back", is_flag=True, help="Let the tables of before the last replay count again.")
@@ -212,6 +217,7 @@ def stop(folders: tuple[Path, ...], **given: Any) -> None:
 def replay(
     folder: Path,
     keep: tuple[str, ...],
+    sinks: str | None,
     no_switch: bool,
     expect_equal: bool,
     back: bool,
@@ -231,6 +237,7 @@ def replay(
         built = commands.replay(
             folder,
             keep=keep,
+            sinks=sinks,
             is_switched=not no_switch,
             must_be_equal=expect_equal,
             overrides=overrides,
@@ -247,7 +254,7 @@ def replay(
 
 
 @command.command("backfill")
-@folder_argument
+@click.argument("folder", type=FOLDER)
 @click.argument("table", metavar="TABLE")
 @click.option("--from", "from_ms", type=moment, metavar="TIME", help="Not what is older than this.")
 @override_options
@@ -267,7 +274,7 @@ def backfill(folder: Path, table: str, from_ms: int | None, as_json: bool, **giv
 
 
 @command.command("redrive")
-@folder_argument
+@click.argument("folder", type=FOLDER)
 @click.argument("table", metavar="TABLE")
 @override_options
 @json_option
@@ -283,6 +290,8 @@ def redrive(folder: Path, table: str, as_json: bool, **given: Any) -> None:
         f"{counted(redriven.taken, 'row')} taken out of quarantine,"
         f" {redriven.refused:,} of them refused again"
     )
+    if redriven.left:
+        warn(f"{counted(redriven.left, 'row')} of flows that are no longer there were left as is")
 
 
 def _or_here(folders: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -122,9 +122,7 @@ class Table:
 
         return self.change("replace", plan, token, lineage)
 
-    def amend(
-        self, files: Sequence[DataFile], token: Token, lineage: Lineage | None = None
-    ) -> int:
+    def amend(self, files: Sequence[DataFile], token: Token, lineage: Lineage | None = None) -> int:
         """Let a batch bring these files, and no longer those that it brought before a crash.
 
         For what is committed ahead of the rest of its batch: the batch may come out otherwise when

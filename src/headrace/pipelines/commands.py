@@ -136,7 +136,7 @@ def run(
     from headrace.pipelines.running.runner import PipelineRunner, run_continuously, run_once
 
     pipelines = load_all(folders, overrides or Overrides())
-    with held(pipelines), stoppable(pipelines, is_stopped) as stopped:
+    with held(pipelines), stoppable(pipelines, is_stopped) as stopped, in_few_words():
         session = spark or open_spark(pipelines)
         runs = [prepared(session, pipeline) for pipeline in pipelines]
         runners = [PipelineRunner(prepared_run) for prepared_run in runs]
@@ -144,6 +144,22 @@ def run(
             run_once(runners, stopped)
         else:
             run_continuously(runners, stopped, show)
+
+
+@contextmanager
+def in_few_words() -> Iterator[None]:
+    """Tell what Spark raises in one line; its own pages are in its log."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from headrace.pipelines.spark_errors import short_text
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise PipelineError(
+            f"Spark failed: {short_text(error)}; its log is spark.log beside the pipeline's state"
+        ) from error
 
 
 @contextmanager
@@ -231,18 +247,20 @@ def replay(
     folder: str | Path,
     *,
     keep: Sequence[str] = (),
+    sinks: str | None = None,
     is_switched: bool = True,
     must_be_equal: bool = False,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
 ) -> "Replay":
     """Build the tables anew beside the running ones, compare, and let the new ones count."""
-    from headrace.lake.catalog import Lake
-    from headrace.pipelines.running.replaying import build
+    from headrace.pipelines.running.replaying import Sinks, build, switch
 
     (pipeline,) = load_all([folder], overrides or Overrides())
-    with state_of(pipeline).held("replay"):
-        built = build(spark or open_spark([pipeline]), pipeline, keep=keep)
+    chosen = None if sinks is None else Sinks(sinks)
+    with state_of(pipeline).held("replay"), in_few_words():
+        session = spark or open_spark([pipeline])
+        built = build(session, pipeline, keep=keep, sinks=chosen)
         different = [one.table for one in built.compared if not one.is_equal]
         if must_be_equal and different:
             raise PipelineError(
@@ -250,7 +268,7 @@ def replay(
                 " them with `headrace tables`, or replay without --expect-equal"
             )
         if is_switched:
-            Lake(pipeline.settings.lake).switch(built.generations)
+            switch(session, pipeline, built, chosen)
     return built
 
 
@@ -261,12 +279,16 @@ def switch_back(
 ) -> dict[str, int]:
     """Let the tables of before the last replay count again."""
     from headrace.lake.catalog import Lake
-    from headrace.pipelines.running.replaying import generations_before
 
     (pipeline,) = load_all([folder], overrides or Overrides())
-    lake = Lake(pipeline.settings.lake)
-    earlier = generations_before(lake, pipeline.settings.name)
-    lake.switch(earlier)
+    state = state_of(pipeline)
+    earlier = state.last_switch()
+    if not earlier:
+        raise PipelineError(
+            f"{pipeline.settings.name} was never replayed: there is nothing to switch back to"
+        )
+    Lake(pipeline.settings.lake).switch(earlier)
+    state.forget_switch()
     return earlier
 
 
@@ -282,7 +304,7 @@ def backfill(
     from headrace.pipelines.running.backfilling import backfill as backfill_flow
 
     (pipeline,) = load_all([folder], overrides or Overrides())
-    with held([pipeline]):
+    with held([pipeline]), in_few_words():
         made = prepared(spark or open_spark([pipeline]), pipeline)
         flows = [flow for flow in pipeline.flows if flow.target == table]
         if not flows:
@@ -301,4 +323,5 @@ def redrive(
     from headrace.pipelines.running.redriving import redrive as redrive_table
 
     (pipeline,) = load_all([folder], overrides or Overrides())
-    return redrive_table(prepared(spark or open_spark([pipeline]), pipeline), table)
+    with in_few_words():
+        return redrive_table(prepared(spark or open_spark([pipeline]), pipeline), table)

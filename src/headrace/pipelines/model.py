@@ -244,6 +244,14 @@ def kind_of(dataset: Dataset) -> str:
     return _KINDS[type(dataset)]
 
 
+def output_mode(flow: Flow, target: Dataset) -> str:
+    """How Spark hands out a flow's rows: as updates where they may replace others, else once."""
+    if isinstance(target, Sink) and "outputMode" in target.options:
+        return target.options["outputMode"]
+    is_keyed = isinstance(target, StreamingTable) and bool(target.keys)
+    return "update" if is_keyed or flow.realtime is not None else "append"
+
+
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:
     """What pipeline.toml says of the pipeline as a whole."""

@@ -12,10 +12,10 @@ from headrace.pipelines.model import (
     MergedView,
     Place,
     RowRule,
-    Sink,
     StreamingTable,
     TableRule,
     UniqueKey,
+    output_mode,
 )
 from headrace.pipelines.problems import PipelineError, Problem, nearest
 
@@ -76,16 +76,7 @@ def _check_stream(
             "nothing in it is read as rows come; write STREAM(name) in SQL, read_stream(name) in"
             " Python, or make it a materialized view"
         )
-    operators.check(frame, _output_mode(analysis, flow))
-
-
-def _output_mode(analysis: Analysis, flow: Flow) -> str:
-    """As the runner starts it: rows that replace others may be updated, the rest only come."""
-    target = analysis.pipeline.datasets[flow.target]
-    if isinstance(target, Sink):
-        return target.options.get("outputMode", "append")
-    is_keyed = isinstance(target, StreamingTable) and bool(target.keys)
-    return "update" if is_keyed or flow.realtime else "append"
+    operators.check(frame, output_mode(flow, analysis.pipeline.datasets[flow.target]))
 
 
 class Operators:

@@ -29,6 +29,7 @@ from headrace.pipelines.model import (
     Source,
     StreamingTable,
     TemporaryView,
+    output_mode,
 )
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError
@@ -204,8 +205,8 @@ class PipelineTest:
 
         run = self._run
         state = run.flow_state(flow)
-        frame = evaluate(flow.query, LiveReader(run.reads(), state.starts))
-        writer = frame.writeStream.outputMode(sink.options.get("outputMode", "append"))
+        frame = evaluate(flow.query, LiveReader(run.reads(), state))
+        writer = frame.writeStream.outputMode(output_mode(flow, sink))
         writer = writer.option("checkpointLocation", str(state.checkpoint))
         return writer.trigger(availableNow=True).foreachBatch(keep).start()
 

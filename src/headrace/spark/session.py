@@ -55,18 +55,19 @@ def open_session(
     Python that runs this, not the first `python3` on their path, unless `spark.pyspark.python`
     names another.
     """
-    from headrace.spark.shipping import ship
+    from headrace.spark.shipping import on_path_of_children, packed, ship
 
     wanted = {**SETTINGS, **(settings or {})}
+    if master.startswith("local"):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        return _start(name, master, {**ON_THIS_MACHINE, **wanted})
+    archive = packed()
     if master.startswith(_CONNECT):
         session = _connect(name, master, wanted)
-        ship(session)
-    elif master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        session = _start(name, master, {**ON_THIS_MACHINE, **wanted})
     else:
-        session = _start(name, master, wanted)
-        ship(session)
+        with on_path_of_children(archive):
+            session = _start(name, master, wanted)
+    ship(session, archive)
     return session
 
 

@@ -2,13 +2,19 @@
 
 Workers need a Python with the packages of `headrace[spark]` (`headrace spark doctor` lists them),
 but not headrace: it is sent as a zip, so that a cluster runs the driver's version.
+
+Sources are registered with each session. Those that Spark finds by itself are bound to the Python
+of the driver and to no zip, and executors would have to have both; registered ones run in the
+workers' Python and bring the zip along.
 """
 
 import atexit
+import os
 import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,27 +27,44 @@ PACKAGES = ("headrace", "pyspark_headrace")
 _LEFT_OUT = frozenset({"__pycache__"})
 
 
-def ship(spark: "SparkSession") -> None:
-    """Let the session's executors, and its server if that is elsewhere, import headrace."""
+def packed() -> Path:
+    """The zip of headrace, for as long as this process lives: executors fetch it when they come."""
     place = Path(tempfile.mkdtemp(prefix="headrace-"))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)  # Executors fetch it when they come.
-    archive = package_zip(place)
-    if is_connect(spark):
-        _ship_to_server(spark, archive)
-    else:
-        spark.sparkContext.addPyFile(str(archive))
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    return package_zip(place)
 
 
-def _ship_to_server(spark: "SparkSession", archive: Path) -> None:
-    """A server has looked for sources before we came, so ours are registered, too.
+@contextmanager
+def on_path_of_children(archive: Path) -> Iterator[None]:
+    """Let a JVM that is started meanwhile find headrace for the processes of streaming sources.
 
-    What a client adds reaches batch queries only. Streams run in threads of the server's own,
-    so for them the server's Python must have headrace.
+    They run beside the driver, in the workers' Python, and Spark gives them none of the files that
+    all others get.
+    """
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(archive), *([before] if before else [])])
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+def ship(spark: "SparkSession", archive: Path) -> None:
+    """Let the session's executors, and its server if that is elsewhere, import headrace.
+
+    What a client adds to a server reaches batch queries only. Streams run in threads of the
+    server's own, so for them the server's Python must have headrace.
     """
     from headrace.spark.source.source import DefaultSource
     from headrace.spark.tables.source import TableSource
 
-    spark.addArtifact(str(archive), pyfile=True)
+    if is_connect(spark):
+        spark.addArtifact(str(archive), pyfile=True)
+    else:
+        spark.sparkContext.addPyFile(str(archive))
     for source in (DefaultSource, TableSource):
         spark.dataSource.register(source)
 

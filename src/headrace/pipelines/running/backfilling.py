@@ -1,85 +1,113 @@
 """What a flow did not see because it began later: the records before its first, in a batch.
 
 A flow's starts say where it began. A backfill reads what lies before, down to some time or to the
-beginning of the log, runs it through the flow and moves the starts, so no record comes twice.
+beginning of the log, runs it through the flow, and notes how far down it came, so no record comes
+twice. What it is about to read is noted too: after a crash the next call finishes just that first.
 """
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import msgspec
 
 from headrace.client.admin import Admin
 from headrace.client.partitions import EARLIEST
 from headrace.lake.commits import Token
-from headrace.lake.lineage import Lineage
-from headrace.pipelines.model import Flow
+from headrace.pipelines.model import Flow, StreamingTable
 from headrace.pipelines.names import is_source
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.running.exact_records import Spans, read_between
 from headrace.pipelines.running.pipeline_run import PipelineRun
-from headrace.pipelines.running.reading import (
-    SnapshotReader,
-    admitted,
-    client_properties,
-    source_options,
-)
+from headrace.pipelines.running.reading import SnapshotReader, client_properties
 from headrace.pipelines.running.reports import Outcome
 from headrace.pipelines.running.state import read_json
 from headrace.runtime import files
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 Offsets = dict[str, dict[str, int]]
+
+
+class Note(msgspec.Struct):
+    """How far down the backfills of a flow have come, and the one that may be under way."""
+
+    reached: Offsets
+    done: int = 0
+    under_way: Offsets | None = None
 
 
 def backfill(run: PipelineRun, flow: Flow, *, from_ms: int | None = None) -> Outcome:
     """Read what lies before a flow's starts; what was backfilled before is not read again."""
+    _check(run, flow)
     state = run.flow_state(flow)
     started = state.started_at()
     if not started:
         raise PipelineError(
             f"the flow {flow.name} has not run yet, or reads no topic: there is nothing before it"
         )
-    note = state.directory / "backfilled.json"
-    known = read_json(note)
-    upper: Offsets = known.get("from", started)
-    number = int(known.get("backfills", 0))
-    lower = _lower(run, upper, from_ms)
-    ranges = {
+    path = state.directory / "backfilled.json"
+    note = msgspec.convert(read_json(path) or {"reached": started}, Note)
+    outcome = Outcome()
+    if note.under_way is not None:
+        outcome = _finish(run, flow, note, path)
+    lower = _lower(run, note.reached, from_ms)
+    if any(_spans(lower, note.reached).values()):
+        note.under_way = lower
+        _save(path, note)
+        outcome = _finish(run, flow, note, path)
+    return outcome
+
+
+def _check(run: PipelineRun, flow: Flow) -> None:
+    """Older rows must not take the place of newer ones."""
+    target = run.pipeline.datasets[flow.target]
+    if isinstance(target, StreamingTable) and target.keys and flow.changes is None:
+        raise PipelineError(
+            f"{target.name} is kept by key, and older records would take the place of newer ones;"
+            " replay the pipeline instead"
+        )
+
+
+def _finish(run: PipelineRun, flow: Flow, note: Note, path: Path) -> Outcome:
+    """Write what was noted, unless it was written before a crash, and note that it is done."""
+    assert note.under_way is not None, "only called with something to do"
+    spans = _spans(note.under_way, note.reached)
+    target = run.target_of(flow)
+    token = Token(f"{run.flow_state(flow).writer()}/backfill", note.done)
+    outcome = Outcome(is_repeated=True)
+    if not target.has(token):
+        reads = run.reads()
+        given = {}
+        for name in run.preparation.inputs[flow.target]:
+            if is_source(name) and (source := reads.source(name)) is not None:
+                given[name] = read_between(reads, source, spans)
+        rows = evaluate(flow.query, SnapshotReader(reads, given))
+        outcome = target.write(rows, token, run.lineage(flow.name, offsets=spans))
+    note.reached, note.under_way = note.under_way, None
+    note.done += 1
+    _save(path, note)
+    return outcome
+
+
+def _spans(lower: Offsets, upper: Offsets) -> Spans:
+    return {
         topic: {
-            partition: (lower[topic][partition], int(to))
+            partition: (lower[topic][partition], to)
             for partition, to in partitions.items()
-            if lower[topic][partition] < int(to)
+            if lower[topic][partition] < to
         }
         for topic, partitions in upper.items()
     }
-    if not any(ranges.values()):
-        return Outcome()
-    target = run.target_of(flow)
-    token = Token(f"{state.writer()}/backfill", number)
-    outcome = Outcome(is_repeated=True)
-    if not target.has(token):
-        lineage = Lineage(
-            pipeline=run.name,
-            pipeline_version=run.pipeline.settings.version,
-            flow=flow.name,
-            offsets=ranges,
-        )
-        outcome = target.write(_rows(run, flow, ranges), token, lineage)
-    content = {"from": lower, "backfills": number + 1}
-    files.replace_file(str(note), json.dumps(content).encode())
-    return outcome
 
 
 def _lower(run: PipelineRun, upper: Offsets, from_ms: int | None) -> Offsets:
     """Where the backfill begins: at a time, or at the first record that is still there."""
     lower: Offsets = {}
+    at = EARLIEST if from_ms is None else from_ms
     with Admin(client_properties(run.pipeline.settings)) as admin:
         for topic, partitions in upper.items():
-            at = EARLIEST if from_ms is None else from_ms
             found = {one.partition: one.offset for one in admin.partitions.offsets(topic, at)}
             lower[topic] = {
-                partition: min(int(to), _known(found.get(int(partition)), int(to)))
+                partition: min(to, _known(found.get(int(partition)), to))
                 for partition, to in partitions.items()
             }
     return lower
@@ -89,23 +117,5 @@ def _known(offset: int | None, otherwise: int) -> int:
     return otherwise if offset is None or offset < 0 else offset
 
 
-def _rows(
-    run: PipelineRun, flow: Flow, ranges: dict[str, dict[str, tuple[int, int]]]
-) -> "DataFrame":
-    reads = run.reads()
-    names = [n for n in run.preparation.inputs[flow.target] if is_source(n)]
-    starts = {t: {p: span[0] for p, span in ps.items()} for t, ps in ranges.items() if ps}
-    ends = {t: {p: span[1] for p, span in ps.items()} for t, ps in ranges.items() if ps}
-    given = {}
-    for name in names:
-        source = reads.source(name)
-        assert source is not None, "its name is in the namespace of sources"
-        options = source_options(source, run.pipeline.settings)
-        options.pop("subscribe", None)
-        options.pop("subscribePattern", None)
-        options["assign"] = json.dumps({t: [int(p) for p in ps] for t, ps in starts.items()})
-        options["startingOffsets"] = json.dumps(starts)
-        options["endingOffsets"] = json.dumps(ends)
-        rows = run.spark.read.format(source.connector).options(**options).load()
-        given[name] = admitted(rows, source)
-    return evaluate(flow.query, SnapshotReader(reads, given))
+def _save(path: Path, note: Note) -> None:
+    files.replace_file(str(path), json.dumps(msgspec.to_builtins(note)).encode())

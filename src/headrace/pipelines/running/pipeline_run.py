@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.lake.catalog import Lake
 from headrace.lake.changes import history_name
+from headrace.lake.lineage import Lineage
 from headrace.lake.tables import Table
 from headrace.pipelines.intervals import seconds_of
 from headrace.pipelines.model import (
@@ -18,17 +19,20 @@ from headrace.pipelines.model import (
     Sink,
     Source,
     StreamingTable,
+    output_mode,
 )
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.errors import StateDisagrees
+from headrace.pipelines.running.exact_records import Spans
 from headrace.pipelines.running.flow_batches import FlowBatches, Progress
 from headrace.pipelines.running.intake import DeadLetters, Intake
 from headrace.pipelines.running.merged_views import MergedParts
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.preparing import Preparation
 from headrace.pipelines.running.reading import LiveReader, TableReads, client_properties
+from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.state import FlowState, PipelineState
 from headrace.pipelines.running.targets import (
     AppendTarget,
@@ -36,6 +40,7 @@ from headrace.pipelines.running.targets import (
     KeyedTarget,
     Target,
     TopicTarget,
+    shaped_for_topic,
 )
 from headrace.spark.pools import choose_pool, pool_of
 
@@ -79,7 +84,10 @@ class PipelineRun:
         """The generation that this run reads and writes of a table."""
         if table in self.generations:
             return self.generations[table]
-        return self._current().get(table, FIRST_GENERATION)
+        entry = self.lake.catalog().tables.get(table)
+        if entry is None:
+            return FIRST_GENERATION
+        return entry.current or max(entry.generations)
 
     def prepare(self) -> None:
         """Make the tables, and find out that tables and checkpoints agree, before anything runs."""
@@ -99,9 +107,19 @@ class PipelineRun:
         return [*self.pipeline.flows, *merged]
 
     def flow_state(self, flow: Flow) -> FlowState:
-        is_sink = isinstance(self.pipeline.datasets[flow.target], Sink)
-        generation = FIRST_GENERATION if is_sink else self.generation_of(self.written(flow))
-        return self.state.flow(flow.name, generation)
+        """The folder of a flow: one for each generation of what it writes, or of what it reads."""
+        if isinstance(self.pipeline.datasets[flow.target], Sink):
+            return self.state.flow(flow.name, self.generation_read(flow))
+        written = self.written(flow)
+        # The two ways of keeping a merged view have checkpoints of their own.
+        is_merged = isinstance(self.pipeline.datasets[flow.target], MergedView)
+        name = written if is_merged else flow.name
+        return self.state.flow(name, self.generation_of(written))
+
+    def generation_read(self, flow: Flow) -> int:
+        """The newest generation among the tables that a flow to a topic reads."""
+        behind = self.preparation.tables_behind(flow.target)
+        return max((self.generation_of(name) for name in behind), default=FIRST_GENERATION)
 
     def written(self, flow: Flow) -> str:
         """The table that a flow's batches are committed to."""
@@ -114,8 +132,10 @@ class PipelineRun:
         """Start a flow as a query: until all is read that is there now, or for ever."""
         state = self.flow_state(flow)
         state.directory.mkdir(parents=True, exist_ok=True)
+        if isinstance(self.pipeline.datasets[flow.target], Sink):
+            self.state.mark_sink(state)
         choose_pool(self.spark, pool_of(self._priority(flow)))
-        reader = LiveReader(self.reads(), state.starts)
+        reader = LiveReader(self.reads(), state)
         target = self.pipeline.datasets[flow.target]
         if isinstance(target, MergedView):
             parts = MergedParts.of(self, target)
@@ -123,10 +143,10 @@ class PipelineRun:
             batches = parts.fed(batches)
         else:
             rows = evaluate(flow.query, reader)
+            if flow.realtime is not None:
+                return self._start_realtime(rows, flow, state)
             batches = self._batches(flow, state, self.target_of(flow))
         writer = self._writer(rows, flow, state)
-        if flow.realtime is not None:
-            return self._start_realtime(writer, flow)
         writer = writer.foreachBatch(batches)
         return self._triggered(writer, flow, is_once=is_once).start()
 
@@ -134,6 +154,16 @@ class PipelineRun:
         """What readers share: the tables, each of the generation that this run reads."""
         generations = self._current() | self.generations
         return TableReads(self.spark, self.pipeline, self.lake, generations)
+
+    def lineage(self, flow: str, offsets: Spans | None = None) -> Lineage:
+        """What a commit says of itself that is no batch of a stream."""
+        settings = self.pipeline.settings
+        return Lineage(
+            pipeline=settings.name,
+            pipeline_version=settings.version,
+            flow=flow,
+            offsets=offsets or {},
+        )
 
     def is_current(self) -> bool:
         """Whether what this run writes is still what counts; a replay may have switched it."""
@@ -157,14 +187,9 @@ class PipelineRun:
         )
 
     def _writer(self, rows: "DataFrame", flow: Flow, state: FlowState) -> "DataStreamWriter":
-        target = self.pipeline.datasets[flow.target]
-        is_keyed = isinstance(target, StreamingTable) and bool(target.keys)
-        mode = "update" if is_keyed or flow.realtime is not None else "append"
-        if isinstance(target, Sink):
-            mode = target.options.get("outputMode", mode)
         return (
             rows.writeStream.queryName(f"{self.name}.{flow.name}")
-            .outputMode(mode)
+            .outputMode(output_mode(flow, self.pipeline.datasets[flow.target]))
             .option("checkpointLocation", str(state.checkpoint))
         )
 
@@ -176,7 +201,7 @@ class PipelineRun:
         interval = flow.trigger or self.pipeline.settings.trigger
         return writer.trigger(processingTime=f"{round(seconds_of(interval) * 1000)} milliseconds")
 
-    def _start_realtime(self, writer: "DataStreamWriter", flow: Flow) -> "StreamingQuery":
+    def _start_realtime(self, rows: "DataFrame", flow: Flow, state: FlowState) -> "StreamingQuery":
         """Spark's real-time mode, from topic to topic by the stock connector, with its promises."""
         sink = self.pipeline.datasets[flow.target]
         if not isinstance(sink, Sink):
@@ -188,6 +213,7 @@ class PipelineRun:
             f"kafka.{name}": value
             for name, value in client_properties(self.pipeline.settings).items()
         }
+        writer = self._writer(shaped_for_topic(rows, sink.format), flow, state)
         writer = writer.format("kafka").options(**options).option("topic", sink.topic)
         # Spark has the word; its type hints do not know it yet.
         triggered: DataStreamWriter = writer.trigger(realTime=flow.realtime)  # type: ignore[call-overload]
@@ -240,9 +266,10 @@ class PipelineRun:
 
     def _check_state(self, flow: Flow) -> None:
         """Refuse to go on where a checkpoint or a table was put aside without the other."""
-        if isinstance(self.pipeline.datasets[flow.target], Sink):
-            return
         state = self.flow_state(flow)
+        if isinstance(self.pipeline.datasets[flow.target], Sink):
+            self.state.check_sink(state, flow.name, Report.read(state.report).batch)
+            return
         written = self.written(flow)
         if flow.changes is not None:
             written = history_name(written)

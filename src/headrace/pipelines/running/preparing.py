@@ -131,9 +131,14 @@ class Preparation:
                 " from one table, so that its layers can be cut at one place. Land topics in a"
                 " raw table, or join tables in a streaming table, and read that"
             )
+        is_layered = view.name in self.lake.views()
         if self.pipeline.settings.architecture is Architecture.KAPPA:
+            if is_layered:
+                self.lake.hide(view.name)
             self._create(view.name, columns, (), view.comment)
             return
+        if not is_layered:
+            self.lake.hide(view.name)
         self._create(batch_name(view.name), columns, (), view.comment)
         self._create(
             speed_name(view.name), columns.append(pa.field(COMMIT_VERSION, pa.int64())), ()
@@ -155,8 +160,17 @@ class Preparation:
     ) -> None:
         """Make a table, or give the one that is there the columns that are new."""
         generation = self.generation_of(name)
-        if self.lake.has(name, generation):
+        entry = self.lake.catalog().tables.get(name)
+        made = entry.generations.get(generation) if entry is not None else None
+        if made is not None and entry is not None:
+            if made.pipeline not in ("", self.pipeline.settings.name):
+                raise PipelineError(
+                    f"{name} belongs to the pipeline {made.pipeline}; a table has one pipeline that"
+                    " writes it. Give yours another name"
+                )
             self.lake.table(name, generation).evolve(columns)
+            if entry.current is None:
+                self.lake.switch({name: generation})
         else:
             self.lake.create(
                 name,

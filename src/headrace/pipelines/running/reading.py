@@ -17,6 +17,7 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.running.state import FlowState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,9 +100,10 @@ class TableReads:
 class LiveReader:
     """Reads as a running stream does: topics and tables grow, and the flow hears of it."""
 
-    def __init__(self, reads: TableReads, starts: Path) -> None:
+    def __init__(self, reads: TableReads, state: FlowState) -> None:
         self._reads = reads
-        self._starts = starts
+        self._starts = state.starts
+        self._after = state.started_after()
 
     @property
     def spark(self) -> "SparkSession":
@@ -119,6 +121,8 @@ class LiveReader:
                 f"{name} is no streaming table, so it cannot be read as a stream; use read"
             )
         options = self._reads.table_options(name)
+        if name in self._after:
+            options["startingVersion"] = str(self._after[name] + 1)
         return self.spark.readStream.format("headrace-table").options(**options).load()
 
     def read(self, name: str) -> "DataFrame":

@@ -1,7 +1,7 @@
 """Rows out of quarantine, after what was wrong is mended: through the same flow and door again.
 
-What could not be read is run through its flow again, from the record it came from. What broke an
-expectation is judged again as it is. Either way a row that passes goes to its table, and one that
+A row that says from which record it came is made anew from that record, since the flow may have
+been mended. Another is judged again as it is. A row that passes goes to its table, and one that
 does not goes back to quarantine with its new reason.
 """
 
@@ -14,15 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.lake.commits import Token
-from headrace.lake.lineage import Lineage
 from headrace.pipelines.model import Flow, StreamingTable
 from headrace.pipelines.names import quarantine_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.expectations import UNREADABLE
+from headrace.pipelines.running.exact_records import read_between
 from headrace.pipelines.running.pipeline_run import PipelineRun
-from headrace.pipelines.running.reading import SnapshotReader, TableReads, admitted, source_options
-from headrace.pipelines.running.reports import Outcome
+from headrace.pipelines.running.reading import SnapshotReader, TableReads
 from headrace.pipelines.running.state import read_json
 from headrace.runtime import files
 from headrace.spark.tables.schemas import schema_of
@@ -40,6 +38,8 @@ class Redriven:
 
     taken: int
     refused: int
+    left: int = 0
+    """Rows of flows that the pipeline no longer has: nothing was done with them."""
 
 
 def redrive(run: PipelineRun, table: str) -> Redriven:
@@ -48,113 +48,117 @@ def redrive(run: PipelineRun, table: str) -> Redriven:
     Which rows those are is written down first, with the name under which they are committed: after
     a crash the next call finds the note and finishes the same rows, each once.
     """
-    target = run.pipeline.datasets.get(table)
-    if not isinstance(target, StreamingTable):
-        raise PipelineError(f"{table} is no streaming table of {run.name}; only these are redriven")
+    flows = _flows(run, table)
+    quarantine = run.quarantine_of(table)
+    if quarantine is None:
+        raise PipelineError(f"{table} refuses no rows: it has no quarantine to redrive")
     with run.state.held("redrive"):
         note = run.state.directory / f"redrive-{table}.json"
-        quarantine = run.quarantine_of(table)
-        if quarantine is None:
-            raise PipelineError(f"{table} refuses no rows: it has no quarantine to redrive")
         noted = read_json(note)
         if not noted:
             noted = {"version": quarantine.table.version, "id": uuid4().hex}
             files.replace_file(str(note), json.dumps(noted).encode())
         rows = quarantine.table.rows(version=int(noted["version"]))
-        outcomes = [
-            _redrive_flow(run, flow, rows.filter(pc.equal(rows["flow"], flow.name)), noted["id"])
-            for flow in run.pipeline.flows
-            if flow.target == table
-        ]
-        _remove(run, table, rows)
+        known = rows.filter(pc.is_in(rows["flow"], pa.array([flow.name for flow in flows])))
+        refused = sum(
+            _redrive_flow(run, flow, known.filter(pc.equal(known["flow"], flow.name)), noted["id"])
+            for flow in flows
+        )
+        _remove(run, table, known)
         files.unlink_if_there(str(note))
-    refused = sum(outcome.quarantined for outcome in outcomes)
-    return Redriven(rows.num_rows, refused)
+    return Redriven(known.num_rows, refused, rows.num_rows - known.num_rows)
 
 
-def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, name: str) -> Outcome:
-    total = Outcome()
-    is_unreadable = pc.equal(rows["rule"], UNREADABLE)
-    parts = ((0, rows.filter(is_unreadable)), (1, rows.filter(pc.invert(is_unreadable))))
+def _flows(run: PipelineRun, table: str) -> list[Flow]:
+    """The flows into a table whose rows may come late without harm."""
+    target = run.pipeline.datasets.get(table)
+    if not isinstance(target, StreamingTable):
+        raise PipelineError(f"{table} is no streaming table of {run.name}; only these are redriven")
+    flows = [flow for flow in run.pipeline.flows if flow.target == table]
+    if target.keys and any(flow.changes is None for flow in flows):
+        raise PipelineError(
+            f"{table} is kept by key, and a row from quarantine may be older than the one that is"
+            " there; replay the pipeline instead, or feed the table by a flow of changes, which"
+            " knows their sequence"
+        )
+    return flows
+
+
+def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, name: str) -> int:
+    """Send a flow's refused rows through again; how many were refused once more."""
+    has_place = pc.is_valid(rows["offset"])
+    parts = (rows.filter(has_place), rows.filter(pc.invert(has_place)))
     target = run.target_of(flow)
-    for batch, part in parts:
+    refused = 0
+    for batch, part in enumerate(parts):
         token = Token(f"redrive/{name}/{flow.name}", batch)
         if not part.num_rows or target.has(token):
             continue
-        again = _read_again(run, flow, part) if batch == 0 else _as_they_were(run, flow, part)
-        lineage = Lineage(
-            pipeline=run.name, pipeline_version=run.pipeline.settings.version, flow=flow.name
-        )
-        total.quarantined += target.write(again, token, lineage).quarantined
-    return total
+        again = _made_anew(run, flow, part) if batch == 0 else _as_they_were(run, flow, part)
+        refused += target.write(again, token, run.lineage(flow.name)).quarantined
+    return refused
 
 
-def _read_again(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
-    """The flow over the very records that it could not read before."""
-    if rows["offset"].null_count:
-        raise PipelineError(
-            f"{flow.place}: rows of {flow.name} were set aside without the columns topic, partition"
-            " and offset, so their records cannot be found again; select these in the flow"
-        )
-    spark = run.spark
-    wanted = spark.createDataFrame(rows.select(list(_PLACE))).distinct()
+def _made_anew(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
+    """The flow over the very records that its refused rows came from."""
+    wanted = run.spark.createDataFrame(rows.select(list(_PLACE))).distinct()
     reads = run.reads()
-    given = {name: _only(run, reads, name, wanted) for name in run.preparation.inputs[flow.target]}
+    given = {name: _only(reads, name, wanted) for name in run.preparation.inputs[flow.target]}
     return evaluate(flow.query, SnapshotReader(reads, given))
 
 
-def _only(run: PipelineRun, reads: TableReads, name: str, wanted: "DataFrame") -> "DataFrame":
+def _only(reads: TableReads, name: str, wanted: "DataFrame") -> "DataFrame":
     """Those rows of an input that came from the wanted records, if it says from which."""
     source = reads.source(name)
     if source is not None:
-        options = source_options(source, run.pipeline.settings) | _span(wanted)
-        options.pop("subscribe", None)
-        options.pop("subscribePattern", None)
-        rows = run.spark.read.format(source.connector).options(**options).load()
-        return admitted(rows, source).join(wanted, list(_PLACE), "left_semi")
-    rows = SnapshotReader(reads).read(name)
+        rows = read_between(reads, source, _spans(wanted))
+    else:
+        rows = SnapshotReader(reads).read(name)
     if not set(_PLACE) <= set(rows.columns):
         return rows
     return rows.join(wanted, list(_PLACE), "left_semi")
 
 
-def _span(wanted: "DataFrame") -> dict[str, str]:
-    """The offsets of a topic to read for these records: from the first to the last."""
+def _spans(wanted: "DataFrame") -> dict[str, dict[str, tuple[int, int]]]:
+    """The offsets of topics to read for these records: from the first to the last."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    spans = wanted.groupBy("topic", "partition").agg(
+    ends = wanted.groupBy("topic", "partition").agg(
         F.min("offset").alias("first"), F.max("offset").alias("last")
     )
-    starts: dict[str, dict[str, int]] = {}
-    ends: dict[str, dict[str, int]] = {}
-    for row in spans.collect():
-        starts.setdefault(row["topic"], {})[str(row["partition"])] = row["first"]
-        ends.setdefault(row["topic"], {})[str(row["partition"])] = row["last"] + 1
-    assigned = {topic: [int(p) for p in partitions] for topic, partitions in starts.items()}
-    return {
-        "assign": json.dumps(assigned),
-        "startingOffsets": json.dumps(starts),
-        "endingOffsets": json.dumps(ends),
-    }
+    spans: dict[str, dict[str, tuple[int, int]]] = {}
+    for row in ends.collect():
+        partitions = spans.setdefault(row["topic"], {})
+        partitions[str(row["partition"])] = (row["first"], row["last"] + 1)
+    return spans
 
 
 def _as_they_were(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
     """The refused rows as the flow had made them."""
     from pyspark.sql import functions as F  # noqa: N812
 
+    if flow.changes is not None:
+        raise PipelineError(
+            f"{flow.place}: refused events of {flow.name} do not say from which record they came,"
+            " so they cannot be made anew; select topic, partition and offset in the flow"
+        )
     table = run.lake.table(flow.target, run.generation_of(flow.target))
-    schema = schema_of(table.schema)
     texts = run.spark.createDataFrame(rows.select(["row"]))
-    return texts.select(F.from_json("row", schema).alias("r")).select("r.*")
+    parsed = texts.select(F.from_json("row", schema_of(table.schema)).alias("r"))
+    return parsed.select("r.*")
 
 
 def _remove(run: PipelineRun, table: str, rows: pa.Table) -> None:
-    """Take the rows out of quarantine; each batch that was put there has a moment of its own."""
-    moments = sorted(pc.unique(rows["quarantined_at"]).cast(pa.int64()).to_pylist())
+    """Take the rows out of quarantine; a batch is known by its flow and its moment."""
+    moments: dict[str, set[int]] = {}
+    at = rows["quarantined_at"].cast(pa.int64()).to_pylist()
+    for flow, moment in zip(rows["flow"].to_pylist(), at, strict=True):
+        moments.setdefault(flow, set()).add(moment)
     with run.place(quarantine_of(table)).held() as quarantine:
-        for first in range(0, len(moments), _MOMENTS_PER_DELETE):
-            some = ", ".join(
-                f"to_timestamp_micros({moment})"
-                for moment in moments[first : first + _MOMENTS_PER_DELETE]
-            )
-            quarantine.delete(f"quarantined_at IN ({some})")
+        for flow, found in moments.items():
+            ordered = sorted(found)
+            for first in range(0, len(ordered), _MOMENTS_PER_DELETE):
+                some = ordered[first : first + _MOMENTS_PER_DELETE]
+                times = ", ".join(f"to_timestamp_micros({moment})" for moment in some)
+                name = flow.replace("'", "''")
+                quarantine.delete(f"flow = '{name}' AND quarantined_at IN ({times})")

@@ -6,15 +6,15 @@ it the generation that counts. A running pipeline notices and goes on with the n
 old tables stay and can be switched back to.
 """
 
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from headrace.client.admin import Admin
 from headrace.client.partitions import EARLIEST
-from headrace.lake.catalog import Lake
 from headrace.lake.tables import Table
-from headrace.pipelines.model import Pipeline, Sink
+from headrace.pipelines.model import Flow, Pipeline, Sink
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.pipeline_run import FIRST_GENERATION, PipelineRun
 from headrace.pipelines.running.reading import client_properties
@@ -28,6 +28,13 @@ ROUNDS_MAX = 10
 """How often a replay goes after what has come in meanwhile, before it switches with what it has."""
 CAUGHT_UP_ROWS = 10_000
 """A round that moved fewer rows than that has caught up: the rest is a moment's work after it."""
+
+
+class Sinks(enum.Enum):
+    """What flows to topics do with tables that were built anew."""
+
+    FROM_NOW = "from-now"
+    AGAIN = "again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +66,7 @@ def build(
     pipeline: Pipeline,
     *,
     keep: Sequence[str] = (),
+    sinks: Sinks | None = None,
     is_stopped: Callable[[], bool] = lambda: False,
 ) -> Replay:
     """Fill the next generation of the pipeline's tables, all but those of the kept zones."""
@@ -67,6 +75,13 @@ def build(
     generations = next_generations(current, keep)
     if not generations:
         raise PipelineError(f"all tables of {pipeline.settings.name} are in zones that are kept")
+    check_kept(current, generations)
+    if sinks is None and (names := sinks_behind(current, generations)):
+        raise PipelineError(
+            f"{', '.join(flow.name for flow in names)} send to topics what these tables get. Say"
+            " what they do with the new ones: `--sinks from-now` sends only what comes after the"
+            " switch, `--sinks again` sends everything once more"
+        )
     if not keep:
         check_reaches_back(current)
     renewed = PipelineRun(spark, without_outlets(pipeline, generations), generations)
@@ -79,6 +94,43 @@ def build(
         if rows_moved(renewed) - before < CAUGHT_UP_ROWS or is_stopped():
             break
     return Replay(generations, tuple(compare(current, generations)))
+
+
+def check_kept(run: PipelineRun, generations: Mapping[str, int]) -> None:
+    """Refuse to keep a table whose input is built anew: it could not go on behind it."""
+    for name in run.preparation.inputs:
+        stale = run.preparation.tables_behind(name) & generations.keys()
+        is_fed = any(flow.target == name for flow in run.pipeline.flows)
+        if is_fed and name in run.preparation.made and name not in generations and stale:
+            raise PipelineError(
+                f"{name} is kept, but reads {', '.join(sorted(stale))}, which is built anew; keep"
+                " that as well, or neither"
+            )
+
+
+def sinks_behind(run: PipelineRun, generations: Mapping[str, int]) -> list[Flow]:
+    """The flows to topics that read tables which are built anew."""
+    return [
+        flow
+        for flow in run.pipeline.flows
+        if isinstance(run.pipeline.datasets[flow.target], Sink)
+        and run.preparation.tables_behind(flow.target) & generations.keys()
+    ]
+
+
+def switch(spark: "SparkSession", pipeline: Pipeline, built: Replay, sinks: Sinks | None) -> None:
+    """Let the new tables count, all at one moment, and note the way back."""
+    current = PipelineRun(spark, pipeline)
+    current.prepare()
+    renewed = PipelineRun(spark, pipeline, built.generations)
+    renewed.preparation.inputs = current.preparation.inputs
+    if sinks is Sinks.FROM_NOW:
+        for flow in sinks_behind(current, built.generations):
+            behind = current.preparation.tables_behind(flow.target) & built.generations.keys()
+            versions = {n: renewed.lake.table(n, built.generations[n]).version for n in behind}
+            renewed.flow_state(flow).start_after(versions)
+    current.state.note_switch({name: current.generation_of(name) for name in built.generations})
+    current.lake.switch(built.generations)
 
 
 def next_generations(run: PipelineRun, keep: Sequence[str]) -> dict[str, int]:
@@ -155,16 +207,4 @@ def compare(run: PipelineRun, generations: Mapping[str, int]) -> list[Compared]:
 
 def row_count(table: Table) -> int:
     """The rows of a table, by what its files say of themselves."""
-    return sum(file.rows for file in table.files())
-
-
-def generations_before(lake: Lake, pipeline: str) -> dict[str, int]:
-    """The generation that counted before, of every table that has one."""
-    earlier = {}
-    for entry in lake.entries():
-        older = [number for number in entry.generations if number < (entry.current or 0)]
-        if older and entry.generations[max(older)].pipeline == pipeline:
-            earlier[entry.name] = max(older)
-    if not earlier:
-        raise PipelineError(f"{pipeline} was never replayed: there is nothing to switch back to")
-    return earlier
+    return sum(max(file.rows, 0) for file in table.files())

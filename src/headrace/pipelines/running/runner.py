@@ -11,7 +11,7 @@ from headrace.errors import HeadraceError
 from headrace.lake.upkeep import tidy
 from headrace.pipelines.running.errors import FlowsFailed
 from headrace.pipelines.running.pipeline_run import PipelineRun, is_lambda, now
-from headrace.pipelines.running.restarts import failure_of
+from headrace.pipelines.running.restarts import Failure, failure_of
 from headrace.pipelines.running.running_flow import RunningFlow
 from headrace.pipelines.running.views import ComputedView, computed_views
 
@@ -72,6 +72,9 @@ class PipelineRunner:
     def flows_once(self, names: Iterable[str], is_stopped: Callable[[], bool]) -> set[str]:
         """Run the flows into these datasets; the answer is which of them failed."""
         wanted = [one for one in self.flows if one.flow.target in set(names)]
+        for running in [one for one in wanted if one.flow.realtime is not None]:
+            _log.info("%s runs in real-time mode, so only in a continuous run", running.flow.name)
+            wanted.remove(running)
         for running in wanted:
             running.is_over = False
         while not is_stopped():
@@ -118,6 +121,12 @@ class PipelineRunner:
             self._tidy_at = time.monotonic() + _TIDY_EVERY_S
             pool.submit(self._tidy)
 
+    def give_up(self, reason: str) -> None:
+        """Let no flow be started again."""
+        for running in self.flows:
+            running.failure = Failure("PipelineError", reason)
+            running.is_over = True
+
     def end(self) -> None:
         """Stop the flows between two batches, if that comes soon.
 
@@ -150,12 +159,13 @@ class PipelineRunner:
     # Both.
 
     def _refresh(self, running: RunningView) -> bool:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
             running.failure = None
             return running.view.refresh()
-        except (HeadraceError, PySparkException) as error:
+        except (HeadraceError, PySparkException, Py4JError) as error:
             running.failure = failure_of(f"{type(error).__name__}: {error}").text
             _log.error("%s was not refreshed: %s", running.view.name, running.failure)
             return False
@@ -248,7 +258,12 @@ def followed(runner: PipelineRunner) -> PipelineRunner:
     for running in runner.flows:
         running.stop()
     renewed = PipelineRun(runner.run.spark, runner.run.pipeline)
-    renewed.prepare()
+    try:
+        renewed.prepare()
+    except HeadraceError as error:
+        _log.error("%s cannot go on with the switched tables: %s", runner.run.name, error)
+        runner.give_up(str(error))
+        return runner
     successor = PipelineRunner(renewed)
     successor.started_at = runner.started_at
     successor.begin()

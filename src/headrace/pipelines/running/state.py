@@ -47,6 +47,15 @@ class FlowState:
     def report(self) -> Path:
         return self.directory / "report.json"
 
+    def start_after(self, versions: Mapping[str, int]) -> None:
+        """Let the flow begin behind these versions of the tables that it reads."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.directory / "start_after.json"
+        files.replace_file(str(path), json.dumps(dict(versions)).encode())
+
+    def started_after(self) -> dict[str, int]:
+        return read_json(self.directory / "start_after.json")
+
     @property
     def is_known(self) -> bool:
         """Whether the flow has ever been prepared to run."""
@@ -146,6 +155,39 @@ class PipelineState:
         except BlockingIOError:
             return True
         return False
+
+    def mark_sink(self, state: FlowState) -> None:
+        """Remember, apart from its folder, that a flow has sent records to a topic."""
+        marks = self.directory / "sinks"
+        marks.mkdir(parents=True, exist_ok=True)
+        (marks / f"{state.directory.parent.name}.{state.directory.name}").touch()
+
+    def check_sink(self, state: FlowState, flow: str, batch: int) -> None:
+        """Refuse to begin a flow to a topic again: what it has sent cannot be taken back."""
+        mark = self.directory / "sinks" / f"{state.directory.parent.name}.{state.directory.name}"
+        is_gone = not state.is_known or checkpoints.newest_plan(state.checkpoint) < 0 <= batch
+        if mark.exists() and is_gone:
+            raise StateDisagrees(
+                f"the flow {flow} has sent records to its topic, but its checkpoint is gone:"
+                f" {state.checkpoint}. Put the folder {state.directory} back; or give the flow"
+                " another name, and it sends everything once more"
+            )
+
+    def note_switch(self, before: Mapping[str, int]) -> None:
+        """Remember which generations counted before a switch, for the way back."""
+        notes = read_json(self.directory / "switches.json").get("before", [])
+        content = json.dumps({"before": [*notes, dict(before)]}).encode()
+        files.replace_file(str(self.directory / "switches.json"), content)
+
+    def last_switch(self) -> dict[str, int]:
+        """The generations that counted before the last switch."""
+        notes = read_json(self.directory / "switches.json").get("before", [])
+        return dict(notes[-1]) if notes else {}
+
+    def forget_switch(self) -> None:
+        notes = read_json(self.directory / "switches.json").get("before", [])
+        content = json.dumps({"before": notes[:-1]}).encode()
+        files.replace_file(str(self.directory / "switches.json"), content)
 
     def ask_to_stop(self) -> None:
         files.replace_file(str(self.directory / "stop"), b"")

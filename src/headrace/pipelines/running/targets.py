@@ -20,8 +20,6 @@ from headrace.pipelines.running.reports import Outcome
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-RECORD_COLUMNS = frozenset({"key", "value", "topic", "partition", "headers", "timestamp"})
-"""The columns that Spark users write to Kafka with."""
 _DELETED = "_deleted"
 
 
@@ -154,12 +152,11 @@ class TopicTarget:
 
 def shaped_for_topic(rows: "DataFrame", value_format: str) -> "DataFrame":
     """Records as the sink takes them: as they are, or all columns but the key as one JSON value."""
-    names = set(rows.columns)
-    if value_format == "bytes" or ("value" in names and names <= RECORD_COLUMNS):
+    if value_format == "kafka":
         return rows
     from pyspark.sql import functions as F  # noqa: N812
 
-    kept = [name for name in ("key", "headers") if name in names]
+    kept = [name for name in ("key", "headers") if name in rows.columns]
     packed = [name for name in rows.columns if name not in kept]
     value = F.to_json(F.struct(*packed), {"ignoreNullFields": "false"}).alias("value")
     return rows.select(*kept, value)

@@ -57,7 +57,7 @@ class ComputedView:
 
     @property
     def state(self) -> FlowState:
-        return self.run.state.flow(self.name, self.run.generation_of(self.stored))
+        return self.run.state.flow(self.stored, self.run.generation_of(self.stored))
 
     def refresh(self, *, is_forced: bool = False) -> bool:
         """Compute the view anew if an input or its query has changed; whether that was so."""
