@@ -60,7 +60,8 @@ def load_all(folders: Sequence[str | Path], overrides: Overrides) -> list[Pipeli
     """The pipelines of some folders, which one driver can run together."""
     from headrace.pipelines.project import load
 
-    pipelines = [overrides.applied(load(Path(folder))) for folder in folders]
+    loaded = [load(Path(folder), master=overrides.master) for folder in folders]
+    pipelines = [overrides.applied(pipeline) for pipeline in loaded]
     masters = {pipeline.settings.master for pipeline in pipelines}
     if len(masters) > 1:
         raise PipelineError(

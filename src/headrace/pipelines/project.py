@@ -16,19 +16,29 @@ from headrace.pipelines.model import Pipeline, Place
 from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
 from headrace.pipelines.registry import Registry, collecting
 from headrace.pipelines.settings_file import SettingsFile, is_like
+from headrace.pipelines.spark_errors import short_text
 from headrace.pipelines.sql_files import declare_file
 
 SUFFIXES = (".sql", ".py")
+_CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 
 
-def load(directory: Path | str, environment: Mapping[str, str] | None = None) -> Pipeline:
-    """All that a folder declares; a PipelineError has everything that is wrong with it."""
+def load(
+    directory: Path | str,
+    environment: Mapping[str, str] | None = None,
+    *,
+    master: str | None = None,
+) -> Pipeline:
+    """All that a folder declares; a PipelineError has everything that is wrong with it.
+
+    `master` is where it will run, if that is not where its settings say.
+    """
     folder = Path(directory).absolute()
     file = SettingsFile(folder, environment)
     settings = file.settings()
     sources = file.sources()
     registry = Registry(folder, settings.zones)
-    with collecting(registry), importing_from(folder):
+    with collecting(registry), importing_from(folder), functions_for(master or settings.master):
         paths = library_files(folder, settings.libraries, skipped=Path(settings.lake))
         for path in paths:
             _declare(path, folder, registry)
@@ -81,6 +91,23 @@ def importing_from(folder: Path) -> Iterator[None]:
                 del sys.modules[name]
 
 
+@contextmanager
+def functions_for(master: str) -> Iterator[None]:
+    """Let PySpark's functions be those of Spark Connect if the pipeline runs there.
+
+    A UDF is of the one kind or the other from when it is made, and files make theirs before there
+    is a session, which would tell PySpark so by this variable.
+    """
+    if not master.startswith("sc://") or _CONNECT_MODE in os.environ:
+        yield
+        return
+    os.environ[_CONNECT_MODE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[_CONNECT_MODE]
+
+
 def _declares(name: str) -> bool:
     """Whether a file or folder of this name may have declarations in it."""
     is_test = name.startswith("test_") or name in ("tests", "conftest.py")
@@ -114,8 +141,7 @@ def _run(text: str, path: Path, file: str, registry: Registry) -> None:
         registry.complain(f"SyntaxError: {error.msg}", _place_of_syntax(error, registry, file))
     except (Exception, SystemExit) as error:
         # A user's file may raise anything, and the other files are to be seen nevertheless.
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        registry.complain(text, _place_of(error, registry, file))
+        registry.complain(short_text(error), _place_of(error, registry, file))
 
 
 def _place_of(error: BaseException, registry: Registry, file: str) -> Place:

@@ -15,7 +15,13 @@ _NOISE = (
 _POSITION = re.compile(r"[;\s(]*\bline (\d+),? pos(?:ition)? (\d+)\)?;?\s*")
 _CODE = re.compile(r"^\s*\[([A-Z0-9_.]+)\]\s*")
 _VIEW = re.compile(r"`?__headrace_\d+_(\w+)`?")
+_BEFORE_SPARK = (
+    "files are read before Spark is started, so make this inside the function of a query, or give"
+    " a UDF its type as StringType() instead of 'string'"
+)
 _ADVICE = {
+    "NO_ACTIVE_OR_DEFAULT_SESSION": _BEFORE_SPARK,
+    "SESSION_OR_CONTEXT_NOT_EXISTS": _BEFORE_SPARK,
     "STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION": (
         "declare the table's keys, so that a group's newer row replaces the older one, or a"
         " watermark, so that a group ends"

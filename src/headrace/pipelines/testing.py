@@ -34,6 +34,7 @@ from headrace.pipelines.model import (
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.project import load
+from headrace.spark.session import LOCAL
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,7 +53,7 @@ class PipelineTest:
     def __init__(self, folder: Path | str, spark: "SparkSession", place: Path | str) -> None:
         self.spark = spark
         self._place = Path(place)
-        self.pipeline = load(folder, Unsecret(os.environ))
+        self.pipeline = load(folder, Unsecret(os.environ), master=LOCAL)
         self._offsets: dict[str, int] = {}
         self._files = 0
         self._touched: set[str] = set()

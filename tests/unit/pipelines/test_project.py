@@ -130,3 +130,34 @@ def test_reading_a_pipeline_does_not_need_spark(tmp_path: Path) -> None:
         f"load({str(folder)!r}); sys.exit('pyspark' in sys.modules or 'pyarrow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_udf_that_needs_a_session_is_told_with_what_to_do(tmp_path: Path) -> None:
+    """In a process of its own, as one with a session would not complain."""
+    import subprocess
+
+    text = "from pyspark.sql.functions import udf\n\nmade = udf(str, 'string')\n"
+    folder = write_folder(tmp_path, {"a.py": text + TABLE.format("a")})
+    program = f"from headrace.pipelines import load; load({str(folder)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert "a.py:3: " in done.stderr
+    assert "inside the function of a query" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("master", "kind"), [("sc://127.0.0.1", "pyspark.sql.connect.udf"), (None, "pyspark.sql.udf")]
+)
+def test_udfs_of_files_are_of_the_spark_that_will_run_them(
+    tmp_path: Path, master: str | None, kind: str
+) -> None:
+    pytest.importorskip("grpc", reason="Spark Connect needs grpc")
+    text = (
+        "from pyspark.sql.functions import udf\n"
+        "from pyspark.sql.types import StringType\n"
+        "made = udf(lambda name: name, StringType())\n"
+        f"assert type(made._unwrapped).__module__ == {kind!r}\n"
+    )
+    folder = write_folder(tmp_path, {"a.py": text + TABLE.format("a")})
+    assert list(load(folder, {}, master=master).datasets) == ["raw.a"]
