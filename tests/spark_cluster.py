@@ -9,6 +9,7 @@ import time
 import venv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
@@ -17,6 +18,12 @@ HOST = "127.0.0.1"
 SPARK_HOME = Path(pyspark.__file__).parent
 START_S_MAX = 90.0
 STOP_S_MAX = 20.0
+ENVIRONMENT = {
+    "SPARK_LOCAL_IP": HOST,
+    # What runs for seconds gains nothing by the better compiler and by threads that collect.
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""For clusters and for the drivers that use them."""
 
 
 def python_without_headrace(directory: Path) -> Path:
@@ -36,25 +43,47 @@ def python_without_headrace(directory: Path) -> Path:
     return python
 
 
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A standalone cluster of Spark: its address, and its workers by their process ids."""
+
+    master: str
+    workers: tuple[int, ...]
+
+    def executors(self) -> set[int]:
+        """The process ids of the executors that run now, which are children of the workers."""
+        table = subprocess.run(
+            ["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True, text=True
+        )
+        pairs = (line.split() for line in table.stdout.splitlines())
+        return {int(pid) for pid, parent in pairs if int(parent) in self.workers}
+
+
 @contextmanager
-def standalone_cluster(directory: Path, workers: int = 2) -> Iterator[str]:
-    """A master and workers of one core each; yields the master's address."""
+def standalone_cluster(directory: Path, workers: int = 2) -> Iterator[Cluster]:
+    """A master and workers of one core each."""
     port = free_port()
     address = f"spark://{HOST}:{port}"
     deploy = "org.apache.spark.deploy"
     with ExitStack() as stack:
-        master = [f"{deploy}.master.Master", *("--host", HOST), *("--port", str(port))]
-        stack.enter_context(
-            running(directory, "master", [*master, "--webui-port", "0"], "New state: ALIVE")
+        command = [f"{deploy}.master.Master", *("--host", HOST), *("--port", str(port))]
+        master = stack.enter_context(
+            running(directory, "master", [*command, "--webui-port", "0"], "New state: ALIVE")
         )
-        worker = [f"{deploy}.worker.Worker", *("--host", HOST), *("--cores", "1")]
+        master.await_ready()
+        started = []
         for number in range(workers):
             name = f"worker-{number}"
             place = ["--work-dir", str(directory / name), "--memory", "1g", "--webui-port", "0"]
-            stack.enter_context(
-                running(directory, name, [*worker, *place, address], "Successfully registered")
+            command = [f"{deploy}.worker.Worker", *("--host", HOST), *("--cores", "1"), *place]
+            started.append(
+                stack.enter_context(
+                    running(directory, name, [*command, address], "Successfully registered")
+                )
             )
-        yield address
+        for worker in started:
+            worker.await_ready()
+        yield Cluster(address, tuple(worker.process.pid for worker in started))
 
 
 @contextmanager
@@ -74,8 +103,27 @@ def connect_server(directory: Path, python: Path) -> Iterator[str]:
         "spark-internal",
     ]
     environment = {"PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)}
-    with running(directory, "connect", command, "Spark Connect server started", environment):
+    ready = "Spark Connect server started"
+    with running(directory, "connect", command, ready, environment) as server:
+        server.await_ready()
         yield f"sc://{HOST}:{port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One of Spark's programs, which tells in its log when it is ready."""
+
+    name: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    ready: str
+
+    def await_ready(self) -> None:
+        deadline = time.monotonic() + START_S_MAX
+        while self.ready not in (text := self.log.read_text(errors="replace")):
+            assert self.process.poll() is None, f"{self.name} ended:\n{text[-3000:]}"
+            assert time.monotonic() < deadline, f"{self.name} is not ready:\n{text[-3000:]}"
+            time.sleep(0.1)
 
 
 @contextmanager
@@ -85,14 +133,14 @@ def running(
     command: Sequence[str],
     ready: str,
     environment: Mapping[str, str] | None = None,
-) -> Iterator[None]:
-    """One of Spark's programs, from when its log says that it is ready."""
+) -> Iterator[Program]:
+    """One of Spark's programs, from its start; `await_ready` waits until it is of use."""
     directory.mkdir(parents=True, exist_ok=True)
     log = directory / f"{name}.log"
     variables = {
         **os.environ,
+        **ENVIRONMENT,
         "SPARK_HOME": str(SPARK_HOME),
-        "SPARK_LOCAL_IP": HOST,
         **(environment or {}),
     }
     with log.open("wb") as output:
@@ -104,12 +152,7 @@ def running(
             stderr=output,
         )
     try:
-        deadline = time.monotonic() + START_S_MAX
-        while ready not in log.read_text(errors="replace"):
-            assert process.poll() is None, f"{name} ended:\n{log.read_text()[-3000:]}"
-            assert time.monotonic() < deadline, f"{name} is not ready:\n{log.read_text()[-3000:]}"
-            time.sleep(0.1)
-        yield
+        yield Program(name, process, log, ready)
     finally:
         process.terminate()
         try:

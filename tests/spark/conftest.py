@@ -1,5 +1,6 @@
 """One Spark session for all tests of this folder, warmed once, and a broker beside it."""
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import which
@@ -14,6 +15,8 @@ from headrace.testing.process import BrokerProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.spark_cluster import Cluster
 
 MakeTopic = Callable[..., str]
 
@@ -37,6 +40,32 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     )
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def plain_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Python that has every package but headrace."""
+    from tests.spark_cluster import python_without_headrace
+
+    return python_without_headrace(tmp_path_factory.mktemp("python"))
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Cluster"]:
+    """A standalone cluster of two workers, which all tests share that need one."""
+    from tests.spark_cluster import standalone_cluster
+
+    with standalone_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def connect_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Spark Connect server that has headrace, shared likewise."""
+    from tests.spark_cluster import connect_server
+
+    with connect_server(tmp_path_factory.mktemp("server"), Path(sys.executable)) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

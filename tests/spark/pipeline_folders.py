@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
@@ -15,13 +15,12 @@ from headrace.pipelines.commands import Overrides, run
 from headrace.testing.process import BrokerProcess
 
 
-class Folder:
-    """A pipeline's folder, run in the session that all tests share."""
+class PipelineFolder:
+    """A pipeline's folder, and what its runs have made of the topics."""
 
-    def __init__(self, path: Path, broker: BrokerProcess, spark: SparkSession) -> None:
+    def __init__(self, path: Path, broker: BrokerProcess) -> None:
         self.path = path
         self.broker = broker
-        self.spark = spark
         path.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -32,15 +31,12 @@ class Folder:
     def overrides(self) -> Overrides:
         return Overrides(bootstrap=self.broker.bootstrap_servers)
 
-    def write(self, **files: str) -> "Folder":
+    def write(self, **files: str) -> Self:
         """Write files: `tables_sql="CREATE ..."` becomes tables.sql."""
         for name, content in files.items():
             stem, _, suffix = name.rpartition("_")
             (self.path / f"{stem}.{suffix}").write_text(content)
         return self
-
-    def once(self) -> None:
-        run([self.path], is_once=True, overrides=self.overrides, spark=self.spark)
 
     def rows(self, table: str, *columns: str) -> list[Any]:
         """The rows of a table as tuples of the columns, in order; of one column its values."""
@@ -59,6 +55,17 @@ class Folder:
                     (m.partition() or 0, m.offset() or 0, m.value() or b"") for m in reader.read()
                 ]
         return [value for _, _, value in sorted(found)]
+
+
+class Folder(PipelineFolder):
+    """A pipeline's folder, run in the session that all tests share."""
+
+    def __init__(self, path: Path, broker: BrokerProcess, spark: SparkSession) -> None:
+        super().__init__(path, broker)
+        self.spark = spark
+
+    def once(self) -> None:
+        run([self.path], is_once=True, overrides=self.overrides, spark=self.spark)
 
 
 def toml(name: str, topic: str, schema: str, **more: str) -> str:

@@ -14,13 +14,7 @@ from headrace.client.producer import Producer
 from headrace.testing.process import BrokerProcess
 from tests.committed import committed_values
 from tests.spark.conftest import MakeTopic
-from tests.spark_cluster import (
-    HOST,
-    SPARK_HOME,
-    connect_server,
-    python_without_headrace,
-    standalone_cluster,
-)
+from tests.spark_cluster import ENVIRONMENT, SPARK_HOME, Cluster, connect_server
 
 RECORDS = 3_000
 JOB_S_MAX = 300.0
@@ -57,7 +51,7 @@ class Job:
         ]
         done = subprocess.run(
             [sys.executable, "-m", "tests.cluster_job", *arguments],
-            env={**os.environ, "SPARK_LOCAL_IP": HOST},
+            env={**os.environ, **ENVIRONMENT},
             capture_output=True,
             text=True,
             timeout=JOB_S_MAX,
@@ -78,29 +72,25 @@ def job(broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path) -> Job:
 
 
 def test_two_workers_that_do_not_have_headrace_read_and_write_every_record(
-    job: Job, tmp_path: Path
+    job: Job, cluster: Cluster, plain_python: Path
 ) -> None:
-    python = python_without_headrace(tmp_path / "python")
-    with standalone_cluster(tmp_path / "cluster", workers=2) as master:
-        assert job.run(master, python=str(python)) == RECORDS
+    assert job.run(cluster.master, python=str(plain_python)) == RECORDS
     assert job.written(job.batch_output) == list(range(RECORDS))
     assert job.written(job.stream_output) == list(range(RECORDS))
 
 
 def test_a_connect_server_that_has_headrace_runs_batches_and_streams(
-    job: Job, tmp_path: Path
+    job: Job, connect_address: str
 ) -> None:
-    with connect_server(tmp_path / "server", Path(sys.executable)) as address:
-        assert job.run(address) == RECORDS
+    assert job.run(connect_address) == RECORDS
     assert job.written(job.batch_output) == list(range(RECORDS))
     assert job.written(job.stream_output) == list(range(RECORDS))
 
 
 def test_a_connect_server_that_does_not_have_headrace_runs_batches(
-    job: Job, tmp_path: Path
+    job: Job, plain_python: Path, tmp_path: Path
 ) -> None:
-    python = python_without_headrace(tmp_path / "python")
-    with connect_server(tmp_path / "server", python) as address:
+    with connect_server(tmp_path / "server", plain_python) as address:
         assert job.run(address, has_stream=False) == RECORDS
     assert job.written(job.batch_output) == list(range(RECORDS))
 
