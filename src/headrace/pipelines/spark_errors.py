@@ -67,7 +67,10 @@ def line_in_folder(error: BaseException, folder: str) -> tuple[str, int] | None:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Keep PySpark from writing out the errors that we catch and tell in our words."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    from pyspark.logger import PySparkLogger
+
+    # Asked for by their own class: a plain logger of the name would break PySpark's errors.
+    loggers: list[logging.Logger] = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     disabled = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True

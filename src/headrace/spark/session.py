@@ -1,6 +1,7 @@
 """Spark sessions with the settings that pipelines need, wherever the cluster is."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -42,6 +43,7 @@ PYTHON = "spark.pyspark.python"
 """Spark's setting for the Python of the executors; ours to obey, as only spark-submit does."""
 
 _CONNECT = "sc://"
+_TASK_ATTEMPTS = 4
 _SET_WHILE_RUNNING = "spark.sql."
 
 
@@ -60,7 +62,7 @@ def open_session(
     wanted = {**SETTINGS, **(settings or {})}
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        return _start(name, master, {**ON_THIS_MACHINE, **wanted})
+        return _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
     archive = packed()
     if master.startswith(_CONNECT):
         session = _connect(name, master, wanted)
@@ -69,6 +71,15 @@ def open_session(
             session = _start(name, master, wanted)
     ship(session, archive)
     return session
+
+
+def with_retries(master: str) -> str:
+    """A local master whose tasks are tried as often as a cluster's, not once.
+
+    Otherwise a Python worker that has died ends the query, and each dead one ends it once more.
+    """
+    found = re.fullmatch(r"local\[([^,\]]+)\]", master)
+    return master if found is None else f"local[{found[1]},{_TASK_ATTEMPTS}]"
 
 
 def _start(name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":

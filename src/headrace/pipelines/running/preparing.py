@@ -1,6 +1,6 @@
 """Before a run: every query is analysed, all that is wrong is told, and the tables are made."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -92,13 +92,17 @@ class Preparation:
     def _make(self, name: str) -> None:
         match self.pipeline.datasets[name]:
             case StreamingTable() as table:
-                self._create(name, self._columns(name), table.partition_by, table.comment)
+                self._create(
+                    name, self._columns(name), table.partition_by, table.comment, table.properties
+                )
                 self._create_quarantine(name, table.expectations)
                 for flow in self._flows_into(name):
                     if flow.changes is not None:
                         self._create_history(flow, flow.changes)
             case MaterializedView() as view:
-                self._create(name, self._columns(name), view.partition_by, view.comment)
+                self._create(
+                    name, self._columns(name), view.partition_by, view.comment, view.properties
+                )
                 self._create_quarantine(name, view.expectations)
             case MergedView() as view:
                 self._make_merged(view)
@@ -156,9 +160,20 @@ class Preparation:
         )
 
     def _create(
-        self, name: str, columns: pa.Schema, partition_by: tuple[str, ...], comment: str = ""
+        self,
+        name: str,
+        columns: pa.Schema,
+        partition_by: tuple[str, ...],
+        comment: str = "",
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         """Make a table, or give the one that is there the columns that are new."""
+        unknown = [key for key in properties or {} if not key.startswith("delta.")]
+        if unknown:
+            raise PipelineError(
+                f"{name}: {', '.join(unknown)} is no property of a Delta table; they begin with"
+                " `delta.`, as delta.logRetentionDuration does"
+            )
         generation = self.generation_of(name)
         entry = self.lake.catalog().tables.get(name)
         made = entry.generations.get(generation) if entry is not None else None
@@ -179,5 +194,6 @@ class Preparation:
                 pipeline=self.pipeline.settings.name,
                 comment=comment,
                 generation=generation,
+                properties=properties,
             )
         self.made.append(name)

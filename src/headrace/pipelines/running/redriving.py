@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _PLACE = ("topic", "partition", "offset")
 _MOMENTS_PER_DELETE = 500
+_MOMENT = 'Timestamp(Microsecond, Some("UTC"))'
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,6 @@ def _remove(run: PipelineRun, table: str, rows: pa.Table) -> None:
             ordered = sorted(found)
             for first in range(0, len(ordered), _MOMENTS_PER_DELETE):
                 some = ordered[first : first + _MOMENTS_PER_DELETE]
-                times = ", ".join(f"to_timestamp_micros({moment})" for moment in some)
+                times = ", ".join(f"arrow_cast({moment}, '{_MOMENT}')" for moment in some)
                 name = flow.replace("'", "''")
                 quarantine.delete(f"flow = '{name}' AND quarantined_at IN ({times})")

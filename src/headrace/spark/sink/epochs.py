@@ -16,7 +16,7 @@ transaction even without rows; who loses it commits nothing.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from headrace.client.admin import Admin
 from headrace.errors import (
@@ -88,7 +88,7 @@ class Epochs:
         kept: tuple[Prepared, ...] = ()
         if decision is not None and decision.epoch == epoch:
             missing = self._finish(decision)
-            self.abort(one for one in prepared if one.task not in missing)
+            self.abort([one for one in prepared if one.task not in missing])
             prepared = [one for one in prepared if one.task in missing]
             if not missing:
                 return
@@ -110,8 +110,12 @@ class Epochs:
             if not self._end(one, committed=True):
                 raise self._lost(one)
 
-    def abort(self, prepared: Iterable[Prepared]) -> None:
-        """Take back what tasks have prepared; what cannot be reached now times out."""
+    def abort(self, prepared: Collection[Prepared], tasks: int = 0) -> None:
+        """Take back what tasks have prepared; what cannot be reached now times out.
+
+        Of `tasks` those that have prepared nothing may have been cut off in the middle.
+        """
+        self._claim(set(range(tasks)) - {one.task for one in prepared})
         for one in prepared:
             try:
                 self._end(one, committed=False)

@@ -67,7 +67,7 @@ class BatchWriter(DataSourceArrowWriter):
         commit(self._tasks.options, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        abort(self._tasks.options, messages)
+        abort(self._tasks.options, messages, self._epoch.writer)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
@@ -90,7 +90,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         commit(self._tasks.options, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        abort(self._tasks.options, messages)
+        abort(self._tasks.options, messages, self._tasks.options.writer)
 
 
 def commit(options: SinkOptions, messages: Messages) -> None:
@@ -112,14 +112,19 @@ def commit(options: SinkOptions, messages: Messages) -> None:
             epochs.commit_prepared(prepared)
 
 
-def abort(options: SinkOptions, messages: Messages) -> None:
-    """A task has failed: take back what the others have prepared."""
+def abort(options: SinkOptions, messages: Messages, writer: str | None) -> None:
+    """A task has failed: take back what the others have prepared, or were about to.
+
+    The writer is not known if no task of a stream came to an end; whoever repeats the batch then
+    takes over the names of its transactions.
+    """
     tasks = _written(messages)
     prepared = [one.prepared for one in tasks if one.prepared is not None]
-    if prepared:
+    known = tasks[0].epoch.writer if tasks else writer
+    if known is not None and options.is_transactional:
         with closing(token_admin(options.properties, TIMEOUT_S)) as admin:
             log = TokenLog(admin, options.token_topic)
-            Epochs(admin, log, tasks[0].epoch.writer, options.topic).abort(prepared)
+            Epochs(admin, log, known, options.topic).abort(prepared, len(messages))
 
 
 def _written(messages: Messages) -> list[TaskWritten]:
