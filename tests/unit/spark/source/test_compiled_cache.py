@@ -1,12 +1,16 @@
 """Where compiled code is kept: beside the source, or in a directory that is ours alone."""
 
 import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numba
 import pytest
 
-from headrace.spark.source.compiled_cache import prepare_cache
+from headrace.spark.shipping import package_zip
+from headrace.spark.source.compiled_cache import ZippedCode, prepare_cache
 
 
 @pytest.fixture
@@ -27,12 +31,51 @@ def test_code_is_kept_beside_a_module_that_can_be_written_to(
     assert (tmp_path / "__pycache__").is_dir()
 
 
-def test_a_module_in_a_zip_is_compiled_by_every_process_for_itself(
-    nowhere: Path, tmp_path: Path
-) -> None:
-    assert not prepare_cache(str(nowhere))
+PROGRAM = """
+from headrace.spark.source import compiled
+print(compiled.__file__, sum(compiled._walk.stats.cache_hits.values()))
+"""
+
+
+def test_code_from_a_zip_is_kept_for_the_same_zip_elsewhere(tmp_path: Path) -> None:
+    """As executors have it, each in a directory of its own."""
+    archive = package_zip(tmp_path)
+    hits = []
+    for place in ("first", "second"):
+        moved = tmp_path / place / archive.name
+        moved.parent.mkdir()
+        shutil.copy(archive, moved)
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONPATH": str(moved), "TMPDIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        file, found = done.stdout.split()
+        assert file.startswith(str(moved))
+        hits.append(int(found))
+    assert hits == [0, 1]
     (kept,) = tmp_path.glob("headrace-numba-*")
     assert kept.stat().st_mode & 0o777 == 0o700
+
+
+def test_another_zip_has_code_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ZippedCode, "place", tmp_path)
+    found = set()
+    for name in ("one.zip", "other.zip"):
+        (tmp_path / name).write_bytes(name.encode())
+        code = ZippedCode.from_function(package_zip, str(tmp_path / name / "a" / "b.py"))
+        assert code is not None
+        found.add((code.get_cache_path(), code.get_source_stamp()))
+    assert len({path for path, _ in found}) == len({stamp for _, stamp in found}) == 2
+
+
+def test_a_module_that_is_a_file_is_left_to_numba(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ZippedCode, "place", tmp_path)
+    assert ZippedCode.from_function(package_zip, __file__) is None
 
 
 def test_a_directory_that_others_can_write_to_is_not_trusted(
