@@ -184,7 +184,7 @@ def test_a_late_attempt_of_a_task_fails_as_another_takes_over(query: Query) -> N
 
 
 def test_what_is_aborted_is_gone_and_holds_no_reader_up(query: Query) -> None:
-    abort(query.options, [*query.run(0, ["a"], ["b"]), None])
+    abort(query.options, [*query.run(0, ["a"], ["b"]), None], None)
     query.commit(query.run(0, ["c"]))
     assert query.values() == [b"c"]
 
