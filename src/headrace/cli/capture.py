@@ -1,6 +1,5 @@
 """`headrace capture`: a topic into Avro or Parquet files, by windows of time and size."""
 
-import re
 import signal
 from pathlib import Path
 from types import FrameType
@@ -18,22 +17,10 @@ from headrace.cli.options import (
     command_config_option,
     duration_ms,
     property_option,
+    size_bytes,
 )
 from headrace.cli.output import counted, print_line, size_text, warn
 from headrace.client.cluster import check_reachable
-
-SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]i?B|B)?", re.IGNORECASE)
-UNITS = {"b": 1, "kb": 1_000, "mb": 1_000_000, "gb": 1_000_000_000}
-BINARY_UNITS = {"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-
-
-def size_bytes(text: str) -> int:
-    """An option's value that is a size, in bytes."""
-    found = SIZE.fullmatch(text.strip())
-    size = int(float(found[1]) * (UNITS | BINARY_UNITS)[(found[2] or "B").lower()]) if found else 0
-    if size < 1:
-        raise click.BadParameter(f"{text!r} is no size; give one like 128MB, 1GB, 64MiB")
-    return size
 
 
 def window_ms(text: str) -> int:

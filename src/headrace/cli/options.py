@@ -18,6 +18,16 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMG]i?B|B)?", re.IGNORECASE)
+_UNIT_BYTES = {
+    "b": 1,
+    "kb": 1_000,
+    "mb": 1_000_000,
+    "gb": 1_000_000_000,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+}
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -38,6 +48,15 @@ def duration_ms(text: str) -> int:
     if found is None:
         raise click.BadParameter(f"{text!r} is no duration; give one like 90s, 15m, 2h, 7d")
     return int(float(found[1]) * _UNIT_MS[found[2]])
+
+
+def size_bytes(text: str) -> int:
+    """An option's value that is a size, in bytes."""
+    found = _SIZE.fullmatch(text.strip())
+    size = int(float(found[1]) * _UNIT_BYTES[(found[2] or "B").lower()]) if found else 0
+    if size < 1:
+        raise click.BadParameter(f"{text!r} is no size; give one like 128MB, 1GB, 64MiB")
+    return size
 
 
 def name_value(text: str) -> tuple[str, str]:

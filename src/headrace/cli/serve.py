@@ -2,13 +2,13 @@
 
 import logging
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.options import size_bytes
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -20,21 +20,11 @@ _log = logging.getLogger(__name__)
 
 DEFAULT_LISTEN = "127.0.0.1:8090"
 ALL_ZONES = ("refined", "trusted", "staging", "raw", "quarantine")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(|[KMGT]i?)B?", re.IGNORECASE)
-_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _MEMORY_MIN = 64 << 20
 
 
 class MissingExtra(HeadraceError):
     """The packages that serving needs are not installed."""
-
-
-def size_bytes(text: str) -> int:
-    """An option's value such as `512MB` or `2GB`, by powers of 1,024."""
-    found = _SIZE.fullmatch(text.strip())
-    if found is None:
-        raise click.BadParameter(f"{text!r} is not a size, as 512MB and 2GB are")
-    return int(float(found[1]) * 1024 ** _POWERS[found[2][:1].upper()])
 
 
 def zone_names(text: str) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class Overrides:
     bootstrap: str | None = None
     lake: str | None = None
     master: str | None = None
-    client: Mapping[str, str] = field(default_factory=dict)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark: Mapping[str, str] = field(default_factory=dict)
 
     def applied(self, pipeline: Pipeline) -> Pipeline:
@@ -114,7 +114,7 @@ def spark_log(path: Path) -> Iterator[None]:
         path.replace(path.with_suffix(".log.1"))
     sys.stderr.flush()
     before = os.dup(2)
-    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 2)
     try:
         yield

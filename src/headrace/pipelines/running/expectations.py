@@ -2,7 +2,7 @@
 
 Spark adds one boolean column per rule that can be decided for a row; a task then counts them and
 parts its rows into those that the table takes and those that quarantine takes. So a batch is
-read once, whatever is expected of it.
+read once, however many rules about rows there are; rules about whole batches cost one more job.
 """
 
 import base64

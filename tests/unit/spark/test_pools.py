@@ -1,0 +1,24 @@
+"""The pools of Spark's scheduler."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from headrace.spark.pools import ALLOCATIONS, BATCH, PATIENT, STREAMS, URGENT, pool_of
+from headrace.spark.session import SETTINGS
+
+
+@pytest.mark.parametrize(("priority", "pool"), [(5, URGENT), (0, STREAMS), (-1, PATIENT)])
+def test_a_priority_chooses_the_pool(priority: int, pool: str) -> None:
+    assert pool_of(priority) == pool
+
+
+def test_urgent_streams_get_more_and_neither_streams_nor_batches_can_be_starved() -> None:
+    """ARC-5: batch and streaming are isolated."""
+    pools = {pool.attrib["name"]: pool for pool in ElementTree.parse(ALLOCATIONS).getroot()}
+    weights = {name: int(pool.findtext("weight") or 0) for name, pool in pools.items()}
+    assert weights[URGENT] > weights[STREAMS] > weights[PATIENT]
+    shares = {name: int(pool.findtext("minShare") or 0) for name, pool in pools.items()}
+    assert shares[STREAMS] >= 1
+    assert shares[BATCH] >= 1
+    assert SETTINGS["spark.scheduler.allocation.file"] == str(ALLOCATIONS)
