@@ -52,11 +52,20 @@ class Cluster:
 
     def executors(self) -> set[int]:
         """The process ids of the executors that run now, which are children of the workers."""
-        table = subprocess.run(
-            ["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True, text=True
-        )
-        pairs = (line.split() for line in table.stdout.splitlines())
-        return {int(pid) for pid, parent in pairs if int(parent) in self.workers}
+        return {pid for pid, parent in processes().items() if parent in self.workers}
+
+    def busy_executors(self) -> set[int]:
+        """Those that have begun to run Python."""
+        return self.executors() & set(processes().values())
+
+
+def processes() -> dict[int, int]:
+    """The parent of each process."""
+    table = subprocess.run(
+        ["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True, text=True
+    )
+    pairs = (line.split() for line in table.stdout.splitlines())
+    return {int(pid): int(parent) for pid, parent in pairs}
 
 
 @contextmanager
