@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.processes import cpu_seconds
-from headrace.pipelines.checking import check
-from headrace.pipelines.graph import graph_of
+from headrace.pipelines.analysing.checking import check
+from headrace.pipelines.analysing.graph import graph_of
+from headrace.pipelines.drawing.svg import svg_of
 from headrace.pipelines.model import ZONES
 from headrace.pipelines.project import load
-from headrace.pipelines.svg import svg_of
 from headrace.spark.session import open_session
 
 SETTINGS = """

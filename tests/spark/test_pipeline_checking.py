@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.lake.catalog import Lake
-from headrace.pipelines.checking import check, check_topics
+from headrace.pipelines.analysing.checking import check, check_topics
 from headrace.testing.process import BrokerProcess
 from tests.declared_pipelines import SETTINGS, load_folder
 

@@ -10,7 +10,7 @@ import pytest
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import ExpectationFailed
 from headrace.pipelines.templates import write_template
-from headrace.pipelines.testing import PipelineTest
+from headrace.pipelines.testing.pipeline_test import PipelineTest
 from tests.declared_pipelines import write_folder
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from headrace.cli.options import json_option, moment, name_value
 from headrace.cli.output import counted, print_json, print_line, print_table, warn
 
 if TYPE_CHECKING:
-    from headrace.pipelines.checking import Report
+    from headrace.pipelines.analysing.checking import Report
     from headrace.pipelines.commands import Overrides
     from headrace.pipelines.running.replaying import Compared
 
@@ -99,7 +99,7 @@ def check(
     Reads the files, follows who reads whom, asks brokers for the topics, and lets Spark analyse
     every query over empty tables. Exits with 1 if something is wrong.
     """
-    from headrace.pipelines import checking
+    from headrace.pipelines.analysing import checking
     from headrace.pipelines.commands import load_all, open_spark
 
     pipelines = load_all(_or_here(folders), _overrides(given))
@@ -119,16 +119,16 @@ def check(
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE")
 def draw(folder: Path, svg: Path | None) -> None:
     """Show who reads whom, as text, or with --svg as a picture in FILE ('-' for the output)."""
-    from headrace.pipelines.graph import graph_of
+    from headrace.pipelines.analysing.graph import graph_of
     from headrace.pipelines.project import load
 
     graph = graph_of(load(folder))
     if svg is None:
-        from headrace.pipelines.drawing import text_of
+        from headrace.pipelines.drawing.text import text_of
 
         print_line(text_of(graph))
         return
-    from headrace.pipelines.svg import svg_of
+    from headrace.pipelines.drawing.svg import svg_of
 
     if str(svg) == "-":
         sys.stdout.write(svg_of(graph))
@@ -145,7 +145,7 @@ def test(folder: Path, arguments: tuple[str, ...]) -> int:
     \b
     headrace pipelines test shop -k orders
     """
-    from headrace.pipelines.user_tests import run_tests
+    from headrace.pipelines.testing.user_tests import run_tests
 
     return run_tests(folder, arguments)
 

@@ -14,41 +14,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from headrace.pipelines.declarations import append_flow as append_flow
-    from headrace.pipelines.declarations import create_auto_cdc_flow as create_auto_cdc_flow
-    from headrace.pipelines.declarations import create_sink as create_sink
-    from headrace.pipelines.declarations import create_streaming_table as create_streaming_table
-    from headrace.pipelines.declarations import materialized_view as materialized_view
-    from headrace.pipelines.declarations import merged_view as merged_view
-    from headrace.pipelines.declarations import table as table
-    from headrace.pipelines.declarations import temporary_view as temporary_view
+    from headrace.pipelines.declaring.declarations import append_flow as append_flow
+    from headrace.pipelines.declaring.declarations import (
+        create_auto_cdc_flow as create_auto_cdc_flow,
+    )
+    from headrace.pipelines.declaring.declarations import create_sink as create_sink
+    from headrace.pipelines.declaring.declarations import (
+        create_streaming_table as create_streaming_table,
+    )
+    from headrace.pipelines.declaring.declarations import materialized_view as materialized_view
+    from headrace.pipelines.declaring.declarations import merged_view as merged_view
+    from headrace.pipelines.declaring.declarations import table as table
+    from headrace.pipelines.declaring.declarations import temporary_view as temporary_view
+    from headrace.pipelines.declaring.rules import between as between
+    from headrace.pipelines.declaring.rules import expect as expect
+    from headrace.pipelines.declaring.rules import expect_all as expect_all
+    from headrace.pipelines.declaring.rules import expect_all_or_drop as expect_all_or_drop
+    from headrace.pipelines.declaring.rules import expect_all_or_fail as expect_all_or_fail
+    from headrace.pipelines.declaring.rules import (
+        expect_all_or_quarantine as expect_all_or_quarantine,
+    )
+    from headrace.pipelines.declaring.rules import expect_fresh as expect_fresh
+    from headrace.pipelines.declaring.rules import expect_or_drop as expect_or_drop
+    from headrace.pipelines.declaring.rules import expect_or_fail as expect_or_fail
+    from headrace.pipelines.declaring.rules import expect_or_quarantine as expect_or_quarantine
+    from headrace.pipelines.declaring.rules import expect_rows as expect_rows
+    from headrace.pipelines.declaring.rules import expect_unique as expect_unique
+    from headrace.pipelines.declaring.rules import fresh as fresh
+    from headrace.pipelines.declaring.rules import matches as matches
+    from headrace.pipelines.declaring.rules import not_null as not_null
+    from headrace.pipelines.declaring.rules import of_batch as of_batch
+    from headrace.pipelines.declaring.rules import rows as rows
+    from headrace.pipelines.declaring.rules import unique as unique
     from headrace.pipelines.model import Pipeline as Pipeline
     from headrace.pipelines.problems import PipelineError as PipelineError
     from headrace.pipelines.project import load as load
     from headrace.pipelines.resolving import read as read
     from headrace.pipelines.resolving import read_stream as read_stream
     from headrace.pipelines.resolving import spark as spark
-    from headrace.pipelines.rules import between as between
-    from headrace.pipelines.rules import expect as expect
-    from headrace.pipelines.rules import expect_all as expect_all
-    from headrace.pipelines.rules import expect_all_or_drop as expect_all_or_drop
-    from headrace.pipelines.rules import expect_all_or_fail as expect_all_or_fail
-    from headrace.pipelines.rules import expect_all_or_quarantine as expect_all_or_quarantine
-    from headrace.pipelines.rules import expect_fresh as expect_fresh
-    from headrace.pipelines.rules import expect_or_drop as expect_or_drop
-    from headrace.pipelines.rules import expect_or_fail as expect_or_fail
-    from headrace.pipelines.rules import expect_or_quarantine as expect_or_quarantine
-    from headrace.pipelines.rules import expect_rows as expect_rows
-    from headrace.pipelines.rules import expect_unique as expect_unique
-    from headrace.pipelines.rules import fresh as fresh
-    from headrace.pipelines.rules import matches as matches
-    from headrace.pipelines.rules import not_null as not_null
-    from headrace.pipelines.rules import of_batch as of_batch
-    from headrace.pipelines.rules import rows as rows
-    from headrace.pipelines.rules import unique as unique
 
 _NAMES = {
-    "declarations": (
+    "declaring.declarations": (
         "append_flow",
         "create_auto_cdc_flow",
         "create_sink",
@@ -62,7 +68,7 @@ _NAMES = {
     "problems": ("PipelineError",),
     "project": ("load",),
     "resolving": ("read", "read_stream", "spark"),
-    "rules": (
+    "declaring.rules": (
         "between",
         "expect",
         "expect_all",

@@ -153,7 +153,7 @@ def in_few_words() -> Iterator[None]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from headrace.pipelines.spark_errors import short_text
+    from headrace.pipelines.analysing.spark_errors import short_text
 
     try:
         yield

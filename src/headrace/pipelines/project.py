@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
+from headrace.pipelines.analysing.spark_errors import short_text
+from headrace.pipelines.declaring.registry import Registry, collecting
+from headrace.pipelines.declaring.settings_file import SettingsFile, is_like
+from headrace.pipelines.declaring.sql_files import declare_file
 from headrace.pipelines.model import Pipeline, Place
 from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
-from headrace.pipelines.registry import Registry, collecting
-from headrace.pipelines.settings_file import SettingsFile, is_like
-from headrace.pipelines.spark_errors import short_text
-from headrace.pipelines.sql_files import declare_file
 
 SUFFIXES = (".sql", ".py")
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
+from headrace.pipelines.declaring.sql_text import Reference, SqlSyntaxError, references, replaced
 from headrace.pipelines.model import Query
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.sql_text import Reference, SqlSyntaxError, references, replaced
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -20,7 +20,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from headrace.pipelines.testing import PipelineTest
+    from headrace.pipelines.testing.pipeline_test import PipelineTest
     from headrace.testing.process import BrokerProcess
 
 _MARKER = "headrace(settings): settings of this test's `headrace_broker`, under Kafka's names."
@@ -83,7 +83,7 @@ def headrace_pipeline(
     request: pytest.FixtureRequest, headrace_spark: "SparkSession", tmp_path: Path
 ) -> "PipelineTest":
     """The pipeline whose folder the test file is in, with empty tables of the test's own."""
-    from headrace.pipelines.testing import PipelineTest, folder_of
+    from headrace.pipelines.testing.pipeline_test import PipelineTest, folder_of
 
     return PipelineTest(folder_of(request.path), headrace_spark, tmp_path)
 

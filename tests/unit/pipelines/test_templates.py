@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.pipelines.checking import check
+from headrace.pipelines.analysing.checking import check
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.project import load
 from headrace.pipelines.templates import write_template

@@ -8,8 +8,10 @@ import pyarrow as pa
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.changes import history_name, history_schema
 from headrace.lake.merging import COMMIT_VERSION
-from headrace.pipelines.analysis import Analysis, kept_columns
-from headrace.pipelines.graph import problems as graph_problems
+from headrace.pipelines.analysing.analysis import Analysis, kept_columns
+from headrace.pipelines.analysing.graph import problems as graph_problems
+from headrace.pipelines.analysing.schema_checks import check_declared
+from headrace.pipelines.analysing.spark_errors import quiet
 from headrace.pipelines.model import (
     Architecture,
     Changes,
@@ -25,8 +27,6 @@ from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, raise_if_any
 from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, may_refuse
 from headrace.pipelines.running.layers import batch_name, speed_name
-from headrace.pipelines.schema_checks import check_declared
-from headrace.pipelines.spark_errors import quiet
 from headrace.spark.tables.schemas import arrow_schema_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from headrace.pipelines.graph import Graph
+from headrace.pipelines.analysing.graph import Graph
 from headrace.pipelines.model import QUARANTINE, SOURCES, Sink
 
 SINKS = "sinks"

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from typing import Protocol, TypeVar
 
+from headrace.pipelines.declaring.registry import DeclaredRule, QueryFunction, current
 from headrace.pipelines.intervals import seconds_of
 from headrace.pipelines.model import (
     Expectation,
@@ -20,7 +21,6 @@ from headrace.pipelines.model import (
     Violation,
 )
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.registry import DeclaredRule, QueryFunction, current
 
 _Function = TypeVar("_Function", bound=QueryFunction)
 

@@ -1,8 +1,8 @@
 """What SQL and Python files declare alike: merged views, sinks, flows of changes; their checks."""
 
+from headrace.pipelines.declaring.registry import QueryFunction, Registry
 from headrace.pipelines.intervals import schedule_complaint, seconds_of
 from headrace.pipelines.model import Changes, Flow, MergedView, Place, Sink
-from headrace.pipelines.registry import QueryFunction, Registry
 
 MERGES = ("sum", "min", "max")
 GUARANTEES = ("exactly-once", "idempotent", "at-least-once")

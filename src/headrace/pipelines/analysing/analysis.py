@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.pipelines.graph import Consumer, Graph, consumers, graph_of
+from headrace.pipelines.analysing.graph import Consumer, Graph, consumers, graph_of
+from headrace.pipelines.analysing.reads import Read
+from headrace.pipelines.analysing.spark_errors import line_in_folder, line_of, short_text
+from headrace.pipelines.analysing.stand_ins import (
+    CONNECTORS,
+    StandIns,
+    parsed_schema,
+    source_schema,
+)
 from headrace.pipelines.model import (
     ERROR,
     RESERVED,
@@ -26,10 +34,7 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, Problem
-from headrace.pipelines.reads import Read
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.spark_errors import line_in_folder, line_of, short_text
-from headrace.pipelines.stand_ins import CONNECTORS, StandIns, parsed_schema, source_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

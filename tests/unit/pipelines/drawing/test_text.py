@@ -3,10 +3,10 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-from headrace.pipelines.drawing import text_of
-from headrace.pipelines.graph import Graph, graph_of
-from headrace.pipelines.layout import layout_of
-from headrace.pipelines.svg import svg_of
+from headrace.pipelines.analysing.graph import Graph, graph_of
+from headrace.pipelines.drawing.layout import layout_of
+from headrace.pipelines.drawing.svg import svg_of
+from headrace.pipelines.drawing.text import text_of
 from tests.declared_pipelines import SETTINGS, load_folder
 
 DIAMOND = """

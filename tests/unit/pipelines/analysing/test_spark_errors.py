@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from headrace.pipelines.spark_errors import line_of, quiet, short_text
+from headrace.pipelines.analysing.spark_errors import line_of, quiet, short_text
 
 
 class Complaint(Exception):

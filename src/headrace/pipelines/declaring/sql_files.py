@@ -8,7 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from headrace.pipelines.declaring import declare_changes, declare_merged_view, declare_sink
+from headrace.pipelines.declaring.complaints import (
+    declare_changes,
+    declare_merged_view,
+    declare_sink,
+)
+from headrace.pipelines.declaring.registry import Registry
+from headrace.pipelines.declaring.sql_parts import Parts
+from headrace.pipelines.declaring.sql_text import SqlSyntaxError, statements
 from headrace.pipelines.intervals import schedule_complaint
 from headrace.pipelines.model import (
     Expectation,
@@ -21,9 +28,6 @@ from headrace.pipelines.model import (
     TemporaryView,
 )
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.registry import Registry
-from headrace.pipelines.sql_parts import Parts
-from headrace.pipelines.sql_text import SqlSyntaxError, statements
 
 KINDS = (
     "CREATE STREAMING TABLE",

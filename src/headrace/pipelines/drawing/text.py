@@ -1,6 +1,6 @@
 """A pipeline's graph as text: each dataset below what it is made from."""
 
-from headrace.pipelines.graph import Graph, describe
+from headrace.pipelines.analysing.graph import Graph, describe
 
 STREAM, WHOLE = "─", "╌"
 

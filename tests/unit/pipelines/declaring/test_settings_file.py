@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.pipelines.declaring.settings_file import SettingsFile
 from headrace.pipelines.model import Architecture, PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.settings_file import SettingsFile
 
 
 def read(folder: Path, text: str, **environment: str) -> SettingsFile:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError
-from headrace.pipelines import graph as graphs
-from headrace.pipelines.graph import Graph
+from headrace.pipelines.analysing import graph as graphs
+from headrace.pipelines.analysing.graph import Graph
 from headrace.pipelines.model import Pipeline, Sink, StreamingTable
 from headrace.pipelines.problems import Problem, in_order, nearest
 
@@ -115,9 +115,9 @@ def _without_spark(pipeline: Pipeline) -> Report:
 
 
 def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
-    from headrace.pipelines.analysis import Analysis
-    from headrace.pipelines.schema_checks import check_declared, check_lake
-    from headrace.pipelines.spark_errors import quiet
+    from headrace.pipelines.analysing.analysis import Analysis
+    from headrace.pipelines.analysing.schema_checks import check_declared, check_lake
+    from headrace.pipelines.analysing.spark_errors import quiet
 
     analysis = Analysis(spark, pipeline)
     with quiet():

@@ -18,8 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from headrace.pipelines.given_rows import Payload, Row, decoded, source_rows, table_rows
-from headrace.pipelines.graph import missing_text
+from headrace.pipelines.analysing.graph import missing_text
 from headrace.pipelines.model import (
     SOURCES,
     Flow,
@@ -34,6 +33,7 @@ from headrace.pipelines.model import (
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.project import load
+from headrace.pipelines.testing.given_rows import Payload, Row, decoded, source_rows, table_rows
 from headrace.spark.session import LOCAL
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class PipelineTest:
 
     def _write_empty(self, source: Source) -> Any:
         """A first file, which says what columns there are; the answer is its schema."""
-        from headrace.pipelines.stand_ins import source_schema
+        from headrace.pipelines.analysing.stand_ins import source_schema
         from headrace.spark.tables.schemas import arrow_schema_of
 
         schema = arrow_schema_of(source_schema(source, self.pipeline.settings))
@@ -233,7 +233,7 @@ class Unsecret(UserDict[str, str]):
 
 def folder_of(test_file: Path) -> Path:
     """The pipeline that a test file belongs to: the nearest folder above with a pipeline.toml."""
-    from headrace.pipelines.settings_file import FILE
+    from headrace.pipelines.declaring.settings_file import FILE
 
     for folder in test_file.parents:
         if (folder / FILE).is_file():

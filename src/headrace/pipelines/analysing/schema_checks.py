@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headrace.pipelines.analysis import Analysis
+from headrace.pipelines.analysing.analysis import Analysis
 from headrace.pipelines.model import (
     Expectation,
     Flow,

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from headrace.pipelines.declaring.rules import expectation, fresh, of_batch, rows, unique
+from headrace.pipelines.declaring.sql_text import Token
 from headrace.pipelines.intervals import seconds_of
 from headrace.pipelines.model import Expectation, Place, Rule
 from headrace.pipelines.problems import PipelineError, Problem
-from headrace.pipelines.rules import expectation, fresh, of_batch, rows, unique
-from headrace.pipelines.sql_text import Token
 
 _VIOLATIONS = {
     ("WARN",): "warn",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from headrace.pipelines import rules
+from headrace.pipelines.declaring import rules
 from headrace.pipelines.model import RowRule, Violation
 from headrace.pipelines.problems import PipelineError
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from headrace.pipelines.checking import TopicReport, check, check_topics
+from headrace.pipelines.analysing.checking import TopicReport, check, check_topics
 from headrace.pipelines.problems import Problem
 from tests.declared_pipelines import SETTINGS, load_folder
 

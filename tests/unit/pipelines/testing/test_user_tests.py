@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.testing import Unsecret, folder_of
-from headrace.pipelines.user_tests import run_tests
+from headrace.pipelines.testing.pipeline_test import Unsecret, folder_of
+from headrace.pipelines.testing.user_tests import run_tests
 from tests.declared_pipelines import write_folder
 
 

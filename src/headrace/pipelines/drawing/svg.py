@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from headrace.pipelines.graph import Edge, Graph, describe
-from headrace.pipelines.layout import Band, Layout, Slot, layout_of
+from headrace.pipelines.analysing.graph import Edge, Graph, describe
+from headrace.pipelines.drawing.layout import Band, Layout, Slot, layout_of
 from headrace.pipelines.model import SOURCES
 
 MARGIN, WIDTH_MIN, ARROW = 24, 420, 2

@@ -15,8 +15,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from headrace.pipelines import resolving
+from headrace.pipelines.declaring.sql_text import SqlSyntaxError, references
 from headrace.pipelines.model import Query
-from headrace.pipelines.sql_text import SqlSyntaxError, references
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from headrace.pipelines.declaring.registry import Registry
+from headrace.pipelines.declaring.sql_files import declare_file
 from headrace.pipelines.model import (
     Changes,
     Expectation,
@@ -21,8 +23,6 @@ from headrace.pipelines.model import (
     UniqueKey,
     Violation,
 )
-from headrace.pipelines.registry import Registry
-from headrace.pipelines.sql_files import declare_file
 
 
 def declared(sql: str) -> Registry:

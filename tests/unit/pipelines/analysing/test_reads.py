@@ -8,7 +8,7 @@ import pytest
 from headrace import pipelines as dp
 from headrace.pipelines import read_stream
 from headrace.pipelines import spark as session
-from headrace.pipelines.reads import Read, reads_of
+from headrace.pipelines.analysing.reads import Read, reads_of
 
 ZONE = "staging"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.pipelines.sql_text import (
+from headrace.pipelines.declaring.sql_text import (
     SqlSyntaxError,
     references,
     replaced,

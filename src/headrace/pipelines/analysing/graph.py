@@ -7,6 +7,7 @@ it, and knows whether rows are taken as they come or whole.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from headrace.pipelines.analysing.reads import Read, reads_of
 from headrace.pipelines.intervals import is_cron
 from headrace.pipelines.model import (
     QUARANTINE,
@@ -26,7 +27,6 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import Problem, nearest
-from headrace.pipelines.reads import Read, reads_of
 
 
 @dataclass(frozen=True, slots=True)

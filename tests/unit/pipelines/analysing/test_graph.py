@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.pipelines.graph import circles, describe, graph_of, problems
-from headrace.pipelines.reads import Read
+from headrace.pipelines.analysing.graph import circles, describe, graph_of, problems
+from headrace.pipelines.analysing.reads import Read
 from tests.declared_pipelines import SETTINGS, load_folder
 
 CHAIN = """

@@ -9,13 +9,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from headrace.pipelines.declaring import (
+from headrace.pipelines.declaring.complaints import (
     complain_about_interval,
     complain_about_schedule,
     declare_changes,
     declare_merged_view,
     declare_sink,
 )
+from headrace.pipelines.declaring.registry import QueryFunction, Registry, current
+from headrace.pipelines.declaring.rules import expectation
+from headrace.pipelines.declaring.sql_text import quoted_name
 from headrace.pipelines.model import (
     Expectation,
     Flow,
@@ -28,9 +31,6 @@ from headrace.pipelines.model import (
     TemporaryView,
 )
 from headrace.pipelines.problems import PipelineError, nearest
-from headrace.pipelines.registry import QueryFunction, Registry, current
-from headrace.pipelines.rules import expectation
-from headrace.pipelines.sql_text import quoted_name
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

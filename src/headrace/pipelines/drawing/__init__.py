@@ -1,0 +1,1 @@
+"""Pipelines as text and as pictures."""
