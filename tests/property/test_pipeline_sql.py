@@ -6,9 +6,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.pipelines.registry import Registry
-from headrace.pipelines.sql_files import declare_file
-from headrace.pipelines.sql_text import SqlSyntaxError, references, replaced, tokens
+from headrace.pipelines.declaring.registry import Registry
+from headrace.pipelines.declaring.sql_files import declare_file
+from headrace.pipelines.declaring.sql_text import SqlSyntaxError, references, replaced, tokens
 
 WORDS = st.sampled_from(
     [
