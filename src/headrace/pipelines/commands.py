@@ -137,8 +137,11 @@ def run(
     from headrace.pipelines.running.runner import PipelineRunner, run_continuously, run_once
 
     pipelines = load_all(folders, overrides or Overrides())
-    with held(pipelines), stoppable(pipelines, is_stopped) as stopped, in_few_words():
-        session = spark or open_spark(pipelines)
+    with (
+        held(pipelines),
+        stoppable(pipelines, is_stopped) as stopped,
+        session_for(pipelines, spark) as session,
+    ):
         runs = [prepared(session, pipeline) for pipeline in pipelines]
         runners = [PipelineRunner(prepared_run) for prepared_run in runs]
         if is_once:
@@ -148,18 +151,28 @@ def run(
 
 
 @contextmanager
-def in_few_words() -> Iterator[None]:
-    """Tell what Spark raises in one line; its own pages are in its log."""
+def session_for(
+    pipelines: Sequence[Pipeline], given: "SparkSession | None"
+) -> Iterator["SparkSession"]:
+    """The session that was given, or one that is stopped afterwards.
+
+    What Spark raises meanwhile is told in one line; its own pages are in its log.
+    """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     from headrace.pipelines.analysing.spark_errors import short_text
 
     try:
-        yield
+        session = given or open_spark(pipelines)
+        try:
+            yield session
+        finally:
+            if given is None:
+                session.stop()
     except (PySparkException, Py4JError) as error:
         raise PipelineError(
-            f"Spark failed: {short_text(error)}; its log is spark.log beside the pipeline's state"
+            f"Spark failed: {short_text(error)}; see {log_path(pipelines[0])}"
         ) from error
 
 
@@ -259,8 +272,7 @@ def replay(
 
     (pipeline,) = load_all([folder], overrides or Overrides())
     chosen = None if sinks is None else Sinks(sinks)
-    with state_of(pipeline).held("replay"), in_few_words():
-        session = spark or open_spark([pipeline])
+    with state_of(pipeline).held("replay"), session_for([pipeline], spark) as session:
         built = build(session, pipeline, keep=keep, sinks=chosen)
         different = [one.table for one in built.compared if not one.is_equal]
         if must_be_equal and different:
@@ -305,8 +317,8 @@ def backfill(
     from headrace.pipelines.running.backfilling import backfill as backfill_flow
 
     (pipeline,) = load_all([folder], overrides or Overrides())
-    with held([pipeline]), in_few_words():
-        made = prepared(spark or open_spark([pipeline]), pipeline)
+    with held([pipeline]), session_for([pipeline], spark) as session:
+        made = prepared(session, pipeline)
         flows = [flow for flow in pipeline.flows if flow.target == table]
         if not flows:
             raise PipelineError(f"no flow of {pipeline.settings.name} writes to {table}")
@@ -324,5 +336,5 @@ def redrive(
     from headrace.pipelines.running.redriving import redrive as redrive_table
 
     (pipeline,) = load_all([folder], overrides or Overrides())
-    with in_few_words():
-        return redrive_table(prepared(spark or open_spark([pipeline]), pipeline), table)
+    with session_for([pipeline], spark) as session:
+        return redrive_table(prepared(session, pipeline), table)

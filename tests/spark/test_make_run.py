@@ -1,0 +1,84 @@
+"""What `make run` starts: a node at once, and a pipeline beside it."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from headrace.lake.catalog import Lake
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = "refined.traffic_by_minute"
+WAIT_S = 170.0
+END_S = 30.0
+
+
+@pytest.mark.timeout(300)
+def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: Path) -> None:
+    """USE-4: the pipeline of access logs, live."""
+    lake, output = tmp_path / "lake", tmp_path / "output.txt"
+    command = [sys.executable, "tools/run.py", "--listen", "127.0.0.1:0"]
+    command += ["--data", str(tmp_path / "data"), "--lake", str(lake)]
+    with output.open("w") as file:
+        run = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=file)
+    try:
+        deadline = time.monotonic() + WAIT_S
+        while not requests_in(lake):
+            assert run.poll() is None, output.read_text()
+            assert time.monotonic() < deadline, output.read_text()
+            time.sleep(0.5)
+        children = descendants(run.pid)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(90) == 0, output.read_text()
+    finally:
+        run.kill()
+    assert "Traceback" not in output.read_text()
+    # Python workers notice that their JVM has gone within moments.
+    deadline = time.monotonic() + END_S
+    while [pid for pid in children if is_alive(pid)]:
+        assert time.monotonic() < deadline, "processes stayed behind"
+        time.sleep(0.2)
+
+
+def requests_in(lake: Path) -> int:
+    """How many requests the table of the running pipeline has counted."""
+    if TABLE not in Lake(lake).names():
+        return 0
+    return sum(Lake(lake).table(TABLE).rows(columns=["requests"])["requests"].to_pylist())
+
+
+def descendants(pid: int) -> list[int]:
+    found = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True)
+    lines = (line.split() for line in found.stdout.decode().splitlines())
+    parents = {int(child): int(parent) for child, parent in lines}
+    below = {pid}
+    while more := {child for child, parent in parents.items() if parent in below} - below:
+        below |= more
+    return sorted(below - {pid})
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and not only waited for by its parent."""
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_without_the_pipeline_only_the_node_runs(tmp_path: Path) -> None:
+    command = [sys.executable, "tools/run.py", "--no-pipeline", "--listen", "127.0.0.1:0"]
+    command += ["--data", str(tmp_path / "data")]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
+    assert run.stdout is not None
+    try:
+        assert any(line.startswith("Headrace is ready on ") for line in run.stdout)
+        run.send_signal(signal.SIGINT)
+        assert run.wait(60) == 0
+    finally:
+        run.kill()
+        run.stdout.close()
