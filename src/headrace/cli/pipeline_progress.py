@@ -68,13 +68,16 @@ def rows_of(status: Status) -> int:
 
 
 def progress_text(status: Status, rate: float) -> str:
-    """`shop: raw 1,200 > staging 1,190  lag 5  quarantined 10  300 rows/s`."""
-    zones: dict[str, int] = {}
+    """`shop: raw 1,200/1,200  staging 1,200/1,190  in/out  lag 5  quarantined 10  300 rows/s`."""
+    zones: dict[str, tuple[int, int]] = {}
     for flow in status["flows"]:
-        zones[flow["zone"]] = zones.get(flow["zone"], 0) + flow["rows_out"]
+        taken, given = zones.get(flow["zone"], (0, 0))
+        zones[flow["zone"]] = (taken + flow["rows_in"], given + flow["rows_out"])
     for view in status["views"]:
-        zones[view["zone"]] = zones.get(view["zone"], 0) + view["rows"]
-    parts = [" > ".join(f"{zone} {rows:,}" for zone, rows in zones.items())]
+        taken, given = zones.get(view["zone"], (0, 0))
+        zones[view["zone"]] = (taken + view["rows"], given + view["rows"])
+    parts = [f"{zone} {taken:,}/{given:,}" for zone, (taken, given) in zones.items()]
+    parts.append("in/out")
     lags = [flow["lag"] for flow in status["flows"] if flow["lag"] is not None]
     if lags:
         parts.append(f"lag {sum(lags):,}")
