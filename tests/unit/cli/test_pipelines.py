@@ -105,7 +105,7 @@ STATUS = {
 def test_progress_is_one_line_by_zones() -> None:
     """ARC-5: what runs is seen while it runs."""
     assert progress_text(STATUS, 300.4) == (
-        "shop: raw 1,190 > refined 3  lag 5  quarantined 10  300 rows/s"
+        "shop: raw 1,200/1,190  refined 3/3  in/out  lag 5  quarantined 10  300 rows/s"
     )
 
 
