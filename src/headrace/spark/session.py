@@ -45,6 +45,7 @@ PYTHON = "spark.pyspark.python"
 _CONNECT = "sc://"
 _TASK_ATTEMPTS = 4
 _SET_WHILE_RUNNING = "spark.sql."
+_SERVER_RETRIES, _SERVER_BACKOFF_MS_MAX = 8, 5_000
 
 
 def open_session(
@@ -103,4 +104,14 @@ def _connect(name: str, server: str, settings: Mapping[str, str]) -> "SparkSessi
     for key, value in settings.items():
         if key.startswith(_SET_WHILE_RUNNING):
             builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    _be_impatient(session)
+    return session
+
+
+def _be_impatient(session: "SparkSession") -> None:
+    """Let a call to a server that is gone fail in half a minute; by default it waits for ten."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    policy = DefaultPolicy(max_retries=_SERVER_RETRIES, max_backoff=_SERVER_BACKOFF_MS_MAX)
+    session.client.set_retry_policies([policy])
