@@ -52,6 +52,9 @@ def failure_of(message: str) -> Failure:
     if plain:
         kind, text = plain[-1]
         return Failure(kind, f"{kind}: {text.strip()}")
+    if "StatusCode.UNAVAILABLE" in message:
+        text = "the Spark Connect server does not answer; start it and run again"
+        return Failure("ServerAway", text)
     lines = message.strip().splitlines()
     return Failure("", lines[0] if lines else "ended without a message")
 

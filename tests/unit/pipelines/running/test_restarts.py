@@ -75,3 +75,10 @@ def kinds_of(kind: type[Exception]) -> Iterator[type[Exception]]:
     for one in kind.__subclasses__():
         yield one
         yield from kinds_of(one)
+
+
+def test_a_connect_server_that_is_away_is_told_in_words() -> None:
+    text = (
+        "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE"
+    )
+    assert "does not answer" in failure_of(text).text
