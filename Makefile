@@ -91,7 +91,7 @@ $(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/installed-spark: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Spark into $(VENV), some 900 MB; the first time takes minutes ..."
-	@$(call INSTALL,.[spark])
+	@$(call INSTALL,.[spark,serve])
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt

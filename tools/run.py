@@ -34,7 +34,7 @@ class Run:
 
     def serve(self, *, with_pipeline: bool) -> int:
         """Run until Ctrl-C, or until the node has ended; the node's exit code."""
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: self._end_aside())
         node = self._start([headrace(), "up", *self._node_arguments], stdout=subprocess.PIPE)
         assert node.stdout is not None, "asked for above"

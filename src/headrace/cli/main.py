@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
             raise
-        return _fail(f"this needs {error.name}, which comes with: pip install 'headrace[{extra}]'")
+        return _fail(missing_text(error.name or extra, extra))
     except BrokenPipeError:
         # The reader of our output has left, as `head` does; Python must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -71,6 +71,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
         return 130
+
+
+def missing_text(library: str, extra: str) -> str:
+    """What to do about a library that only some installs have."""
+    return (
+        f"this needs {library}, of the extra [{extra}]: in a checkout `make .venv/installed-spark`"
+        f" installs it, else pip install '/path/to/headrace[{extra}]'"
+    )
 
 
 def load(name: str) -> ModuleType:

@@ -39,6 +39,10 @@ class Screen:
             self._plain_at_s = now_s + _PLAIN_EVERY_S
             print_line(self._text(statuses, now_s))
 
+    def close(self) -> None:
+        """Leave the line to what is printed next."""
+        self._line.clear()
+
     def _text(self, statuses: Sequence[Status], now_s: float) -> str:
         rows = {status["pipeline"]: rows_of(status) for status in statuses}
         seconds = max(now_s - self._since_s, 1e-9)
@@ -67,24 +71,27 @@ def rows_of(status: Status) -> int:
     return sum(flow["rows_in"] for flow in status["flows"])
 
 
-def progress_text(status: Status, rate: float) -> str:
-    """`shop: raw 1,200/1,200  staging 1,200/1,190  in/out  lag 5  quarantined 10  300 rows/s`."""
+def outcome_text(status: Status) -> str:
+    """`shop: raw 1,200/1,200  staging 1,200/1,190  in/out  quarantined 10`."""
     zones: dict[str, tuple[int, int]] = {}
-    for flow in status["flows"]:
+    for flow in status.get("flows", ()):
         taken, given = zones.get(flow["zone"], (0, 0))
         zones[flow["zone"]] = (taken + flow["rows_in"], given + flow["rows_out"])
-    for view in status["views"]:
+    for view in status.get("views", ()):
         taken, given = zones.get(view["zone"], (0, 0))
         zones[view["zone"]] = (taken + view["rows"], given + view["rows"])
     parts = [f"{zone} {taken:,}/{given:,}" for zone, (taken, given) in zones.items()]
     parts.append("in/out")
-    lags = [flow["lag"] for flow in status["flows"] if flow["lag"] is not None]
-    if lags:
-        parts.append(f"lag {sum(lags):,}")
-    if quarantined := sum(flow["quarantined"] for flow in status["flows"]):
+    if quarantined := sum(flow["quarantined"] for flow in status.get("flows", ())):
         parts.append(f"quarantined {quarantined:,}")
-    parts.append(f"{rate:,.0f} rows/s")
     return f"{status['pipeline']}: " + "  ".join(parts)
+
+
+def progress_text(status: Status, rate: float) -> str:
+    """The outcome so far, how much is yet to come, and how quickly it goes."""
+    lags = [flow["lag"] for flow in status["flows"] if flow["lag"] is not None]
+    lag = f"  lag {sum(lags):,}" if lags else ""
+    return f"{outcome_text(status)}{lag}  {rate:,.0f} rows/s"
 
 
 def print_status(status: Status) -> None:
@@ -95,6 +102,8 @@ def print_status(status: Status) -> None:
     if status.get("updated_at"):
         words.append(f"as of {status['updated_at']}")
     print_line(f"{status['pipeline']}: {', '.join(words)}")
+    if status.get("lake"):
+        print_line(f"  its lake is {status['lake']}")
     if flows := status.get("flows"):
         print_table(
             ("flow", "target", "state", "in", "out", "quarantined", "dropped", "lag", "last"),

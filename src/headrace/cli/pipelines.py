@@ -29,7 +29,13 @@ def folder_argument(command: Any) -> Any:
 def override_options(command: Any) -> Any:
     """What the command line says instead of pipeline.toml."""
     options = (
-        click.option("--bootstrap", "-b", metavar="HOST:PORT,...", help="Other brokers."),
+        click.option(
+            "--bootstrap",
+            "-b",
+            envvar="HEADRACE_BOOTSTRAP",
+            metavar="HOST:PORT,...",
+            help="Other brokers than pipeline.toml names; also from HEADRACE_BOOTSTRAP.",
+        ),
         click.option("--lake", type=FOLDER, metavar="FOLDER", help="Another place for the tables."),
         click.option(
             "--master", metavar="URL", help="Another Spark: local[4], spark://host:7077, sc://host."
@@ -166,11 +172,15 @@ def run(folders: tuple[Path, ...], is_once: bool, **given: Any) -> None:
     headrace pipelines run shop --once
     headrace pipelines run shop web --master spark://10.0.0.1:7077
     """
-    from headrace.cli.pipeline_progress import Screen
+    from headrace.cli.pipeline_progress import Screen, outcome_text
     from headrace.pipelines import commands
 
     screen = Screen()
-    commands.run(_or_here(folders), is_once=is_once, overrides=_overrides(given), show=screen.show)
+    overrides = _overrides(given)
+    commands.run(_or_here(folders), is_once=is_once, overrides=overrides, show=screen.show)
+    screen.close()
+    for one in commands.status(_or_here(folders), overrides):
+        print_line(f"{outcome_text(one)}: {one['state']}")
 
 
 @command.command("status")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.main import missing_text
 from headrace.cli.options import size_bytes
 from headrace.errors import HeadraceError
 
@@ -134,10 +135,7 @@ def _prepare_memory() -> None:
         import duckdb  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:
-        raise MissingExtra(
-            f"{error.name} is not installed; install what serving needs with:"
-            " pip install 'headrace[serve]'"
-        ) from error
+        raise MissingExtra(missing_text(error.name or "uvicorn", "serve")) from error
 
 
 def _warn_of_open_doors(address: "ListenAddress", tokens: "TokenFile | None") -> None:

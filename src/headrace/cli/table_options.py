@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from headrace.cli.main import missing_text
 from headrace.cli.options import json_option
 from headrace.errors import HeadraceError
 
@@ -52,9 +53,7 @@ def opened_lake(lake: str) -> "Lake":
     try:
         from headrace.lake.catalog import Lake
     except ModuleNotFoundError as error:
-        raise HeadraceError(
-            f"{error.name} is not installed; run: pip install 'headrace[lake]'"
-        ) from error
+        raise HeadraceError(missing_text(error.name or "pyarrow", "lake")) from error
     if not Path(lake).is_dir():
         raise HeadraceError(
             f"there is no lake at {lake}; run a pipeline first, or name the folder with --lake or"

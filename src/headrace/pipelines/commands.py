@@ -139,8 +139,9 @@ def run(
     pipelines = load_all(folders, overrides or Overrides())
     with (
         held(pipelines),
-        stoppable(pipelines, is_stopped) as stopped,
         session_for(pipelines, spark) as session,
+        # After the session, which takes Ctrl-C for itself when it starts.
+        stoppable(pipelines, is_stopped) as stopped,
     ):
         runs = [prepared(session, pipeline) for pipeline in pipelines]
         runners = [PipelineRunner(prepared_run) for prepared_run in runs]
@@ -199,10 +200,16 @@ def stoppable(
 
     states = [state_of(pipeline) for pipeline in pipelines]
     asked = threading.Event()
+
+    def ask() -> None:
+        if not asked.is_set():
+            os.write(2, b"\nstopping when the batches under way are done ...\n")
+        asked.set()
+
     previous: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        for taken in (signal.SIGINT, signal.SIGTERM):
-            previous[taken] = signal.signal(taken, lambda *_: asked.set())
+        for taken in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            previous[taken] = signal.signal(taken, lambda *_: ask())
     try:
         yield (
             lambda: (
@@ -232,8 +239,11 @@ def status(
     for pipeline in load_all(folders, overrides or Overrides()):
         state = state_of(pipeline)
         known = state.read_status() or {"pipeline": pipeline.settings.name, "state": "never run"}
+        known["lake"] = pipeline.settings.lake
         if known.get("state") == "running" and not state.is_held():
             known["state"] = "died"
+        elif known.get("state") != "running" and state.is_held():
+            known["state"] = "starting"
         found.append(known)
     return found
 

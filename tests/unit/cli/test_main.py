@@ -80,4 +80,4 @@ def test_a_library_of_an_extra_that_is_missing_is_named_with_the_extra(
 
     monkeypatch.setattr(program, "_run", run)
     assert main(["pipelines", "run"]) == 1
-    assert "pip install 'headrace[spark]'" in capsys.readouterr().err
+    assert "headrace[spark]" in capsys.readouterr().err

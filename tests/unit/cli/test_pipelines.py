@@ -63,7 +63,7 @@ def test_a_pipeline_that_never_ran_says_so(
 ) -> None:
     folder = write_folder(tmp_path, {"a.sql": TABLE})
     call("status", folder)
-    assert capsys.readouterr().out == "shop: never run\n"
+    assert capsys.readouterr().out.startswith("shop: never run\n  its lake is ")
     call("stop", folder)
     assert capsys.readouterr().out == "nothing was running\n"
 
@@ -105,7 +105,7 @@ STATUS = {
 def test_progress_is_one_line_by_zones() -> None:
     """ARC-5: what runs is seen while it runs."""
     assert progress_text(STATUS, 300.4) == (
-        "shop: raw 1,200/1,190  refined 3/3  in/out  lag 5  quarantined 10  300 rows/s"
+        "shop: raw 1,200/1,190  refined 3/3  in/out  quarantined 10  lag 5  300 rows/s"
     )
 
 

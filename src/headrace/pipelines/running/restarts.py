@@ -17,6 +17,7 @@ FINAL = frozenset(
         "InvalidChange",
         "InvalidOption",
         "NoSuchTable",
+        "NoSuchTopic",
         "PipelineError",
         "StateDisagrees",
         "TableRewritten",

@@ -217,7 +217,7 @@ def run_continuously(
     """Run all pipelines until told to stop; flows that fail for good do not end the others."""
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="views") as pool:
         try:
-            for runner in runners:
+            for runner in [] if is_stopped() else runners:
                 runner.begin()
             _keep_running(runners, pool, is_stopped, show)
         finally:

@@ -10,7 +10,7 @@ from headrace.errors import HeadraceError
 from headrace.pipelines.model import Flow
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reports import Report
-from headrace.pipelines.running.restarts import Failure, Restarts, failure_of
+from headrace.pipelines.running.restarts import ATTEMPTS_MAX, Failure, Restarts, failure_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -94,8 +94,14 @@ class RunningFlow:
         batch = self.report().batch
         may_restart = self.restarts.on_failure(failure, batch, time.monotonic())
         self.is_over = not may_restart
-        level = logging.WARNING if may_restart else logging.ERROR
-        _log.log(level, "the flow %s failed: %s", self.flow.name, failure.text)
+        if may_restart:
+            wait_s = self.restarts.not_before - time.monotonic()
+            _log.warning(
+                "the flow %s failed: %s; trying again in %.0f s (%d of %d)",
+                *(self.flow.name, failure.text, wait_s, self.restarts.failures, ATTEMPTS_MAX - 1),
+            )
+        else:
+            _log.error("the flow %s failed: %s", self.flow.name, failure.text)
 
 
 def lag_of(progress: Any) -> int | None:
