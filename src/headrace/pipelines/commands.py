@@ -6,12 +6,13 @@ Each takes folders of pipelines and what the command line says differently from 
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _STOP_S_MAX = 60.0
 _POLL_S = 0.2
 _LOG_BYTES_MAX = 10 << 20
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Show = Callable[["list[PipelineRunner]"], None]
 
@@ -139,10 +141,10 @@ def run(
     pipelines = load_all(folders, overrides or Overrides())
     with (
         held(pipelines),
+        StopRequest(pipelines, is_stopped) as stopped,
         session_for(pipelines, spark) as session,
-        # After the session, which takes Ctrl-C for itself when it starts.
-        stoppable(pipelines, is_stopped) as stopped,
     ):
+        stopped.take()
         runs = [prepared(session, pipeline) for pipeline in pipelines]
         runners = [PipelineRunner(prepared_run) for prepared_run in runs]
         if is_once:
@@ -188,39 +190,45 @@ def held(pipelines: Sequence[Pipeline]) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def stoppable(
-    pipelines: Sequence[Pipeline], is_stopped: Callable[[], bool] | None
-) -> Iterator[Callable[[], bool]]:
+class StopRequest:
     """Whether someone wants the run to end: by Ctrl-C, a signal, or `pipelines stop`.
 
     Signals are taken only where they can be, in the main thread, and given back afterwards.
     """
-    import threading
 
-    states = [state_of(pipeline) for pipeline in pipelines]
-    asked = threading.Event()
+    def __init__(
+        self, pipelines: Sequence[Pipeline], is_stopped: Callable[[], bool] | None
+    ) -> None:
+        self._states = [state_of(pipeline) for pipeline in pipelines]
+        self._is_stopped = is_stopped
+        self._asked = threading.Event()
+        self._previous: dict[int, Any] = {}
 
-    def ask() -> None:
-        if not asked.is_set():
-            os.write(2, b"\nstopping when the batches under way are done ...\n")
-        asked.set()
-
-    previous: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        for taken in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            previous[taken] = signal.signal(taken, lambda *_: ask())
-    try:
-        yield (
-            lambda: (
-                asked.is_set()
-                or any(state.is_asked_to_stop() for state in states)
-                or (is_stopped is not None and is_stopped())
-            )
+    def __call__(self) -> bool:
+        return (
+            self._asked.is_set()
+            or any(state.is_asked_to_stop() for state in self._states)
+            or (self._is_stopped is not None and self._is_stopped())
         )
-    finally:
-        for number, handler in previous.items():
+
+    def __enter__(self) -> Self:
+        self._previous = self.take()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
+
+    def take(self) -> dict[int, Any]:
+        """Take the signals, again after someone else did: a Spark session does when it starts."""
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        return {taken: signal.signal(taken, lambda *_: self._ask()) for taken in _SIGNALS}
+
+    def _ask(self) -> None:
+        if not self._asked.is_set():
+            os.write(2, b"\nstopping when the batches under way are done ...\n")
+        self._asked.set()
 
 
 def prepared(spark: "SparkSession", pipeline: Pipeline) -> "PipelineRun":
