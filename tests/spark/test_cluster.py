@@ -95,7 +95,7 @@ def test_a_connect_server_that_does_not_have_headrace_runs_batches(
     assert job.written(job.batch_output) == list(range(RECORDS))
 
 
-def test_the_commands_of_the_documentation_start_what_they_say() -> None:
+def test_the_documentation_names_the_programs_that_start_a_cluster() -> None:
     """docs/spark-cluster.md starts the cluster by these programs."""
     text = (Path(__file__).parents[2] / "docs" / "spark-cluster.md").read_text()
     assert "org.apache.spark.deploy.master.Master" in text
