@@ -16,21 +16,24 @@ PACKAGE = Path(__file__).resolve().parents[2] / "src" / "headrace"
 ROWS = (
     {"errors", "runtime", "settings"},
     {"protocol"},
-    {"security", "storage"},
+    {"security", "storage", "serdes"},
     {"raft", "metadata", "controller"},
     {"coordination"},
     {"groups", "shares", "transactions"},
     {"broker", "client", "http"},
     {"lake"},
     {"spark"},
-    {"pipelines", "serving", "capture"},
+    {"pipelines", "serving", "capture", "registry", "rest"},
     {"cli", "testing"},
 )
 HEIGHT = {package: height for height, row in enumerate(ROWS) for package in row}
 
 # Side by side in one row, but strangers: what talks to a broker does so over the wire, so that it
 # works with any Kafka. Only the command that starts a node knows the broker.
-PRODUCTS = ("client", "http", "lake", "spark", "pipelines", "serving", "capture", "cli", "testing")
+PRODUCTS = (
+    *("client", "http", "lake", "spark", "pipelines", "serving", "capture", "registry", "rest"),
+    *("cli", "testing"),
+)
 STRANGERS = {(product, "broker") for product in PRODUCTS} | {
     ("broker", "client"),
     ("broker", "http"),

@@ -1,0 +1,1 @@
+"""A schema registry for any Kafka, by Confluent's REST interface and in its topic `_schemas`."""

@@ -1,0 +1,1 @@
+"""Schemas and what they encode: Avro, JSON Schema, Protobuf, and the serializers of clients."""
