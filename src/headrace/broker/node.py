@@ -24,6 +24,7 @@ from headrace.broker.partitions import Partitions
 from headrace.broker.produce_rounds import ProduceRound
 from headrace.broker.produce_shapes import ProduceShapes
 from headrace.broker.producer_ids import ProducerIds
+from headrace.broker.registered_schemas import RegisteredSchemas
 from headrace.broker.reports import report
 from headrace.broker.server import CannotListen, Server, ServerLimits, failure_text
 from headrace.broker.shares.coordinator import ShareCoordinator
@@ -80,8 +81,9 @@ class Broker:
         self.node_id = settings.node_id
         self.metrics = Metrics()
         self.tasks = Tasks(loop)
-        self.configs = TopicConfigs(settings, settings.node_id)
         self.partitions = Partitions()
+        self.registered_schemas = RegisteredSchemas(self.partitions)
+        self.configs = TopicConfigs(settings, settings.node_id, self.registered_schemas)
         self.wake_ups = WakeUps(loop)
         self.produce_shapes = ProduceShapes()
         self.fetch_sessions = FetchSessions(settings.max_incremental_fetch_session_cache_slots)

@@ -87,6 +87,8 @@ class ProduceAppends:
         for key, topic, index, records, appended in self.heavy:
             try:
                 config = topic.find(index).online_log().config
+                if config.record_rules:
+                    await self._broker.registered_schemas.catch_up()
                 checked = await self._broker.fitting.fit(records, config, self._now_ms)
                 if isinstance(checked, KafkaError):
                     raise checked
@@ -116,7 +118,7 @@ class ProduceAppends:
             checked is None
             and log is not None
             and not log.usual_limits.size_bytes_max
-            and is_heavy(records)
+            and (is_heavy(records) or self._must_catch_up(log))
         ):
             raise _TooHeavy
         info = partition.append(records, self._now_ms, self._admission.transaction_version, checked)
@@ -131,6 +133,10 @@ class ProduceAppends:
         metrics.bytes_in += len(records)
         metrics.messages_in += info.last_offset - info.base_offset + 1
         return Appended(index, info.base_offset, info.log_append_time, info.log_start_offset)
+
+    def _must_catch_up(self, log: "Log") -> bool:
+        """Whether a registry's topic has more to say before this log can judge its records."""
+        return bool(log.config.record_rules) and not self._broker.registered_schemas.is_current
 
     def _refuse(
         self, key: TopicKey, index: int, records: memoryview | None, error: KafkaError

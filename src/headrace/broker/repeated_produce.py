@@ -118,11 +118,12 @@ def _append_unusual(
 
 
 def _needs_the_long_way(partition: "Partition", shape: "ProduceShape", records: memoryview) -> bool:
-    """Whether a coordinator must be asked first, or a thread must look into the batch."""
+    """Whether a coordinator or a registry's topic is asked first, or a thread looks into it."""
     log = partition.log
     assert log is not None
     return (
         is_transactional(records) != shape.is_transactional
         or (shape.is_transactional and begins_transaction(log, records))
+        or log.config.record_rules != ()
         or (not log.usual_limits.size_bytes_max and is_heavy(records))
     )

@@ -141,7 +141,38 @@ _OTHER_ROWS = (
          "A segment size below the usual limit, for tests that need many segments."),
 )  # fmt: skip
 
-_PLAIN_DEFAULTS: Mapping[ConfigType, Value] = {_LIST: (), _BOOLEAN: False, _INT: None}
+# Ours: what the broker asks of payloads, by the topic of a schema registry (`_schemas`).
+VALIDATION_CONFIGS = {part: f"headrace.{part}.schema.validation" for part in ("key", "value")}
+STRATEGY_CONFIGS = {part: f"headrace.{part}.subject.name.strategy" for part in ("key", "value")}
+SUBJECT_NAME_STRATEGIES = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
+_CONFLUENT_PACKAGE = "io.confluent.kafka.serializers.subject."
+
+
+def _schema_rows() -> tuple[_Row, ...]:
+    names = (
+        *SUBJECT_NAME_STRATEGIES,
+        *(_CONFLUENT_PACKAGE + one for one in SUBJECT_NAME_STRATEGIES),
+    )
+    return tuple(
+        row
+        for part in ("key", "value")
+        for row in (
+            _Row(VALIDATION_CONFIGS[part], _BOOLEAN, "", "", None,
+                 f"Whether a {part} must name a schema that is registered for the topic; null "
+                 "passes."),
+            _Row(STRATEGY_CONFIGS[part], _STRING, "", "", one_of(*names),
+                 f"Under which subject the schema of a {part} must be registered: that of the "
+                 "topic, any, or one that begins with the topic."),
+        )
+    )  # fmt: skip
+
+
+_PLAIN_DEFAULTS: Mapping[ConfigType, Value] = {
+    _LIST: (),
+    _BOOLEAN: False,
+    _INT: None,
+    _STRING: SUBJECT_NAME_STRATEGIES[0],
+}
 
 
 def _default(row: _Row) -> Value:
@@ -162,7 +193,7 @@ TOPIC_CONFIGS: Mapping[str, ConfigDefinition] = {
         synonyms=tuple(row.synonyms.split()),
         is_internal=row.name.startswith("internal."),
     )
-    for row in sorted(_LOG_ROWS + _OTHER_ROWS)
+    for row in sorted(_LOG_ROWS + _OTHER_ROWS + _schema_rows())
 }
 
 _SETTINGS = {row.name: row.setting for row in _LOG_ROWS + _OTHER_ROWS if row.setting}

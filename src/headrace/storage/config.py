@@ -1,9 +1,27 @@
 """What a log needs to know of its topic's configuration, under Kafka's names and defaults."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import msgspec
 
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 _FOREVER = (1 << 63) - 1
+
+
+class RecordRule(Protocol):
+    """What a topic asks of the keys or of the values of its records."""
+
+    @property
+    def part(self) -> str:
+        """`key` or `value`."""
+        ...
+
+    def complaint(
+        self, payload: bytes | None, headers: Sequence[tuple[str, bytes | None]]
+    ) -> str | None:
+        """Why a record with this key or value may not be stored; None if it may."""
+        ...
 
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +56,8 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     min_cleanable_dirty_ratio: float = 0.5
 
     producer_id_expiration_ms: int = 24 * 60 * 60 * 1000
+
+    record_rules: tuple[RecordRule, ...] = ()
 
     @property
     def is_compacted(self) -> bool:

@@ -10,6 +10,7 @@ looks at. Kafka walks through all records of all batches to make sure of them; a
 lies here spoils its own batch only.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -42,8 +43,8 @@ from headrace.protocol.batches import (
     seal,
 )
 from headrace.protocol.compression import CODEC_NAMES, Codec
-from headrace.protocol.records import RECORD_SIZE_MIN, scan_records
-from headrace.storage.config import LogConfig
+from headrace.protocol.records import RECORD_SIZE_MIN, scan_records, value_and_headers
+from headrace.storage.config import LogConfig, RecordRule
 
 RecordError = tuple[int, str]
 """The index of a record in its batch, and what is wrong with it."""
@@ -138,6 +139,7 @@ def takes_usual_batches(config: LogConfig) -> bool:
         and config.message_timestamp_type == "CreateTime"
         and config.message_timestamp_before_max_ms == _FOREVER
         and not config.is_compacted
+        and not config.record_rules
     )
 
 
@@ -289,6 +291,8 @@ def _fit_to_topic(
         try:
             block = block_of(records, 0, header)
             fitted.max_timestamp = _check_records(block, header, config, now_ms)
+            if config.record_rules and not header.is_control:
+                _check_payloads(block, header.count, config.record_rules)
         except CorruptMessage as error:
             # The CRC is right, so sending it again would not help; corruption invites a retry.
             raise InvalidRecord(str(error)) from error
@@ -332,6 +336,7 @@ def _must_look_inside(header: BatchHeader, config: LogConfig, target: int, now_m
     return (
         target != header.codec
         or config.is_compacted
+        or config.record_rules != ()
         or config.message_timestamp_before_max_ms != _FOREVER
         or not header.base_timestamp <= header.max_timestamp <= _timestamp_bounds(config, now_ms)[1]
         or (not header.codec and header.count * RECORD_SIZE_MIN > header.size - HEADER_SIZE)
@@ -368,6 +373,24 @@ def _check_records(block: bytes, header: BatchHeader, config: LogConfig, now_ms:
             tuple(without_key),
         )
     return max_timestamp
+
+
+def _check_payloads(block: bytes, count: int, rules: Sequence[RecordRule]) -> None:
+    """Refuse the batch if a rule of the topic has a complaint about any of its records."""
+    refused: list[RecordError] = []
+    for index, (start, end, _, _, key, _) in enumerate(scan_records(block, count)):
+        value, headers = value_and_headers(block, start, end)
+        for rule in rules:
+            complaint = rule.complaint(key if rule.part == "key" else value, headers)
+            if complaint is not None:
+                refused.append((index, complaint))
+                break
+    if refused:
+        raise RecordsRefused(
+            f"{len(refused)} of {count} records are not as the topic asks; record "
+            f"{refused[0][0]}: {refused[0][1]}",
+            tuple(refused),
+        )
 
 
 def _timestamp_bounds(config: LogConfig, now_ms: int) -> tuple[int, int]:

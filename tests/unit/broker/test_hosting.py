@@ -12,6 +12,7 @@ from headrace.broker.delayed import Delayed
 from headrace.broker.hosting import Assignments, Hosting
 from headrace.broker.partitions import Partitions
 from headrace.broker.produce_shapes import ProduceShape, ProduceShapes
+from headrace.broker.registered_schemas import RegisteredSchemas
 from headrace.errors import KafkaStorageError
 from headrace.metadata.delta import ImageDelta
 from headrace.metadata.image import UNASSIGNED_DIRECTORY, ResourceType
@@ -58,7 +59,7 @@ class Node:
             NODE,
             self.partitions,
             self.directories,
-            TopicConfigs(BrokerSettings(), NODE),
+            TopicConfigs(BrokerSettings(), NODE, RegisteredSchemas(self.partitions)),
             self.metrics,
             self.wake_ups,  # type: ignore[arg-type]
             forget_shapes=self.shapes.forget,

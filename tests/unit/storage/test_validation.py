@@ -4,6 +4,7 @@ The errors are those that Apache Kafka 4.3 was seen to answer to the same bytes.
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -293,3 +294,38 @@ def test_damaged_or_disordered_replicated_batches_are_refused(
 ) -> None:
     with pytest.raises(error):
         check_replicated(memoryview(records), 0)
+
+
+class NoDots:
+    """Complains of payloads with a dot, unless a header excuses them."""
+
+    def __init__(self, part: str) -> None:
+        self.part = part
+
+    def complaint(
+        self, payload: bytes | None, headers: Sequence[tuple[str, bytes | None]]
+    ) -> str | None:
+        excused = payload is None or b"." not in payload or ("dots", b"fine") in headers
+        return None if excused else f"its {self.part} has a dot"
+
+
+NO_DOTS = LogConfig(record_rules=(NoDots("key"), NoDots("value")))
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_a_rule_of_the_topic_names_each_record_that_it_refuses(codec: int) -> None:
+    records = [
+        Record(0, NOW, b"k", b"fine"),
+        Record(1, NOW, b"k", b"a.b"),
+        Record(2, NOW, None, None),
+        Record(3, NOW, b"k.k", b"fine"),
+    ]
+    with pytest.raises(RecordsRefused, match=r"2 of 4 records.*record 1: its value") as caught:
+        check(build_batch(records, codec=codec), NO_DOTS)
+    assert caught.value.record_errors == ((1, "its value has a dot"), (3, "its key has a dot"))
+
+
+def test_a_rule_sees_the_headers() -> None:
+    batch = build_batch([Record(0, NOW, None, b"a.b", (("dots", b"fine"),))])
+    stored, _ = check(batch, NO_DOTS)
+    assert stored.obj is batch

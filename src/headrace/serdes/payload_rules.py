@@ -1,0 +1,97 @@
+"""What a topic asks of payloads: that the schema they name is registered, and for this topic.
+
+A payload names its schema by a first byte of 0 and the id in four bytes, or by a header with a
+byte of 1 and the GUID in sixteen. Subjects are Confluent's: by topic, by record, or by both.
+"""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from headrace.serdes.registered_ids import SchemaId
+
+_MAGIC_ID = 0
+_MAGIC_GUID = 1
+_ID_END = 5
+_GUID_END = 17
+_SHOWN_SUBJECTS_MAX = 3
+
+
+class SubjectNameStrategy(StrEnum):
+    """How the subject of a payload's schema is found."""
+
+    TOPIC = "TopicNameStrategy"
+    RECORD = "RecordNameStrategy"
+    TOPIC_RECORD = "TopicRecordNameStrategy"
+
+
+class Registered(Protocol):
+    """Knows which schemas are registered."""
+
+    def subjects_of(self, id_: SchemaId) -> frozenset[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadRule:
+    """What the keys or the values of one topic must name."""
+
+    part: str
+    """`key` or `value`, as in the subject and in the header."""
+
+    topic: str
+    strategy: SubjectNameStrategy
+    registered: Registered
+
+    def complaint(
+        self, payload: bytes | None, headers: Sequence[tuple[str, bytes | None]]
+    ) -> str | None:
+        """Why this payload may not be stored; None if it may, as one that is null."""
+        if payload is None:
+            return None
+        id_ = _named_in(headers, f"__{self.part}_schema_id")
+        if id_ is None:
+            if len(payload) < _ID_END or payload[0] != _MAGIC_ID:
+                return (
+                    f"its {self.part} does not begin with a schema id (a byte of 0 and four of id)"
+                )
+            id_ = int.from_bytes(payload[1:_ID_END], "big", signed=True)
+        subjects = self.registered.subjects_of(id_)
+        if not subjects:
+            return f"its {self.part} names schema id {id_}, which is not registered"
+        if not self._allows(subjects):
+            shown = ", ".join(sorted(subjects)[:_SHOWN_SUBJECTS_MAX])
+            return (
+                f"its {self.part} names schema id {id_}, which is registered under {shown}"
+                f" and not under {self._expected()}"
+            )
+        return None
+
+    def _allows(self, subjects: frozenset[str]) -> bool:
+        match self.strategy:
+            case SubjectNameStrategy.TOPIC:
+                return self._expected() in subjects
+            case SubjectNameStrategy.TOPIC_RECORD:
+                return any(subject.startswith(f"{self.topic}-") for subject in subjects)
+            case SubjectNameStrategy.RECORD:
+                return True  # The subject is the record's name, whatever the topic.
+
+    def _expected(self) -> str:
+        suffix = "RECORD" if self.strategy is SubjectNameStrategy.TOPIC_RECORD else self.part
+        return f"{self.topic}-{suffix}"
+
+
+def strategy_named(name: str) -> SubjectNameStrategy:
+    """By the short name, or by that of Confluent's class."""
+    return SubjectNameStrategy(name.rpartition(".")[2])
+
+
+def _named_in(headers: Sequence[tuple[str, bytes | None]], name: str) -> SchemaId | None:
+    for header, content in headers:
+        if header == name and content:
+            if content[0] == _MAGIC_GUID and len(content) == _GUID_END:
+                return str(uuid.UUID(bytes=content[1:]))
+            if content[0] == _MAGIC_ID and len(content) == _ID_END:
+                return int.from_bytes(content[1:], "big", signed=True)
+    return None

@@ -1,0 +1,83 @@
+"""A registry's topic, replayed into the ids that are registered."""
+
+import json
+from typing import Any
+
+import pytest
+
+from headrace.serdes.registered_ids import RegisteredIds
+
+
+def schema_key(subject: str, version: int) -> bytes:
+    return json.dumps(
+        {"keytype": "SCHEMA", "subject": subject, "version": version, "magic": 1}
+    ).encode()
+
+
+def schema_value(subject: str, version: int, id_: int, **more: Any) -> bytes:
+    value = {"subject": subject, "version": version, "id": id_, "schema": '"string"'}
+    return json.dumps({**value, "deleted": False, **more}).encode()
+
+
+def ids_with(*versions: tuple[str, int, int]) -> RegisteredIds:
+    ids = RegisteredIds()
+    for subject, version, id_ in versions:
+        ids.replay(schema_key(subject, version), schema_value(subject, version, id_))
+    return ids
+
+
+def test_an_id_has_all_subjects_that_it_is_registered_under() -> None:
+    ids = ids_with(("orders-value", 1, 7), ("bills-value", 1, 7), ("bills-value", 2, 8))
+    assert ids.subjects_of(7) == {"orders-value", "bills-value"}
+
+
+def test_an_id_that_nobody_registered_has_no_subject() -> None:
+    assert ids_with(("orders-value", 1, 7)).subjects_of(8) == frozenset()
+
+
+def test_a_deleted_version_does_not_count() -> None:
+    ids = ids_with(("orders-value", 1, 7))
+    ids.replay(schema_key("orders-value", 1), schema_value("orders-value", 1, 7, deleted=True))
+    assert ids.subjects_of(7) == frozenset()
+
+
+def test_a_version_that_was_deleted_for_good_does_not_count() -> None:
+    ids = ids_with(("orders-value", 1, 7))
+    ids.replay(schema_key("orders-value", 1), None)
+    assert ids.subjects_of(7) == frozenset()
+
+
+def test_an_id_lives_as_long_as_one_version_of_the_subject_has_it() -> None:
+    ids = ids_with(("orders-value", 1, 7), ("orders-value", 2, 8), ("orders-value", 3, 7))
+    ids.replay(schema_key("orders-value", 1), None)
+    assert ids.subjects_of(7) == {"orders-value"}
+
+
+def test_deleting_a_subject_takes_its_versions_up_to_the_one_that_is_named() -> None:
+    ids = ids_with(("orders-value", 1, 7), ("orders-value", 2, 8), ("orders-value", 3, 9))
+    key = b'{"keytype":"DELETE_SUBJECT","subject":"orders-value","magic":0}'
+    ids.replay(key, b'{"subject":"orders-value","version":2}')
+    assert [bool(ids.subjects_of(id_)) for id_ in (7, 8, 9)] == [False, False, True]
+
+
+def test_a_guid_is_known_like_an_id() -> None:
+    ids = RegisteredIds()
+    guid = "7b0a2c37-8a4b-4f0e-9d7b-3c2f0c0f0a11"
+    ids.replay(schema_key("orders-value", 1), schema_value("orders-value", 1, 7, guid=guid))
+    assert ids.subjects_of(guid) == {"orders-value"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        (None, b"{}"),
+        (b"no JSON", b"{}"),
+        (b'{"keytype":"NOOP","magic":0}', None),
+        (b'{"keytype":"CONFIG","subject":null,"magic":0}', b'{"compatibilityLevel":"FULL"}'),
+        (b'{"keytype":"SCHEMA","subject":"orders-value","version":1}', b"\xff"),
+    ],
+)
+def test_other_records_change_nothing(key: bytes | None, value: bytes | None) -> None:
+    ids = ids_with(("orders-value", 1, 7))
+    ids.replay(key, value)
+    assert ids.subjects_of(7) == {"orders-value"}
