@@ -51,12 +51,13 @@ class RegisteredIds:
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             _log.warning("a record of the registry's topic is not understood: %s", error)
             return
+        subject = found.subject or ""  # A config for all subjects names none.
         if found.keytype == "SCHEMA":
-            self._forget(found.subject, found.version)
+            self._forget(subject, found.version)
             if told is not None and not told.deleted:
-                self._learn(found.subject, found.version, told)
+                self._learn(subject, found.version, told)
         elif found.keytype == "DELETE_SUBJECT" and told is not None:
-            self._forget_through(found.subject, told.version)
+            self._forget_through(subject, told.version)
 
     def _learn(self, subject: str, version: int, value: _Value) -> None:
         ids: tuple[SchemaId, ...] = (value.id, value.guid) if value.guid else (value.id,)

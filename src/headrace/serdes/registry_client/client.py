@@ -1,0 +1,277 @@
+"""What a registry can be asked for, with what never changes kept.
+
+A schema never changes under its id, nor the id of a schema in a subject, so both are kept. The
+newest version of a subject does change; it is kept for as long as the caller allows.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from headrace.serdes.registry_client.connections import RegistryConnections, access_to
+from headrace.serdes.registry_client.errors import RegistryRefusal, RegistryUnavailable
+from headrace.serdes.registry_client.schemas import (
+    NewSchema,
+    Reference,
+    RegisteredSchema,
+    SubjectVersion,
+    Verdict,
+)
+from headrace.serdes.schemas import Dependency
+
+T = TypeVar("T")
+
+KEPT_MAX = 10_000
+REFERENCES_MAX = 100
+
+
+class RegistryClient:
+    """One registry, or several instances of one, asked from any thread."""
+
+    def __init__(
+        self,
+        address: str | Sequence[str],
+        login: str = "",
+        *,
+        token: str = "",
+        ca_file: str = "",
+        certificate_file: str = "",
+        key_file: str = "",
+        latest_s: float = 60.0,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        access = access_to(
+            address,
+            login,
+            token=token,
+            ca_file=ca_file,
+            certificate_file=certificate_file,
+            key_file=key_file,
+        )
+        self._connections = RegistryConnections(access, sleep)
+        self._latest_s = latest_s
+        self._clock = clock
+        self._by_id: dict[tuple[int | str, str], RegisteredSchema] = {}
+        self._ids: dict[tuple[str, bytes], SubjectVersion] = {}
+        self._latest: dict[tuple[str, str], tuple[float, RegisteredSchema]] = {}
+
+    def __repr__(self) -> str:
+        return f"RegistryClient({', '.join(self._connections.access.urls)})"
+
+    def __reduce__(self) -> Any:
+        """Without what it has learnt."""
+        access = self._connections.access
+        return _again, (access, self._latest_s)
+
+    def close(self) -> None:
+        self._connections.close()
+
+    # --- schemas --------------------------------------------------------------------------------
+
+    def schema(self, id_: int | str, subject: str = "") -> RegisteredSchema | None:
+        """The schema with an id or a GUID, None if the registry has none.
+
+        A subject says in which context an id is meant.
+        """
+        found = self._by_id.get((id_, subject))
+        if found is None:
+            kind = "ids" if isinstance(id_, int) else "guids"
+            told = self._find(f"/schemas/{kind}/{id_}", {"subject": subject} if subject else {})
+            if told is None:
+                return None
+            number = id_ if isinstance(id_, int) else told.id
+            found = self._with_dependencies(msgspec.structs.replace(told, id=number))
+            _keep(self._by_id, (id_, subject), found)
+        return found
+
+    def latest(self, subject: str, metadata: Mapping[str, str] | None = None) -> RegisteredSchema:
+        """The newest schema of a subject, or the newest that has these properties."""
+        pairs = [pair for key, value in (metadata or {}).items() for pair in _pair(key, value)]
+        key = subject, urlencode(pairs)
+        kept = self._latest.get(key)
+        if kept is not None and kept[0] > self._clock():
+            return kept[1]
+        place = f"/subjects/{_quoted(subject)}"
+        path = f"{place}/metadata" if pairs else f"{place}/versions/latest"
+        told = self._told(self._connections.ask("GET", f"{path}{_query(pairs)}"), path)
+        found = self._with_dependencies(told)
+        _keep(self._latest, key, (self._clock() + self._latest_s, found))
+        return found
+
+    def version(
+        self, subject: str, version: int | str, *, deleted: bool = False
+    ) -> RegisteredSchema:
+        """One version of a subject, by its number or as `latest`."""
+        path = f"/subjects/{_quoted(subject)}/versions/{version}"
+        answer = self._connections.ask("GET", f"{path}{_query(_flags(deleted=deleted))}")
+        return self._with_dependencies(self._told(answer, path))
+
+    def register(
+        self, subject: str, schema: NewSchema, *, normalize: bool = False
+    ) -> SubjectVersion:
+        """Register a schema, or find that it is; either way its id is known then."""
+        path = f"/subjects/{_quoted(subject)}/versions"
+        return self._identify(path, subject, schema, _flags(normalize=normalize))
+
+    def lookup(
+        self, subject: str, schema: NewSchema, *, normalize: bool = False, deleted: bool = False
+    ) -> SubjectVersion:
+        """The version that a schema is in a subject; a refusal if it is none."""
+        path = f"/subjects/{_quoted(subject)}"
+        return self._identify(path, subject, schema, _flags(normalize=normalize, deleted=deleted))
+
+    def check(
+        self, subject: str, schema: NewSchema, version: int | str = "", *, normalize: bool = False
+    ) -> Verdict:
+        """Whether a schema may follow the versions of a subject, or the one that is named."""
+        path = f"/compatibility/subjects/{_quoted(subject)}/versions"
+        if version != "":
+            path = f"{path}/{version}"
+        flags = _flags(verbose=True, normalize=normalize)
+        answer = self._connections.ask("POST", f"{path}{_query(flags)}", schema)
+        messages = tuple(str(one) for one in answer.get("messages") or ())
+        return Verdict(bool(answer.get("is_compatible")), messages)
+
+    # --- subjects -------------------------------------------------------------------------------
+
+    def subjects(self, prefix: str = "", *, deleted: bool = False) -> list[str]:
+        flags = _flags(deleted=deleted) + ([("subjectPrefix", prefix)] if prefix else [])
+        return list(self._connections.ask("GET", f"/subjects{_query(flags)}"))
+
+    def versions(self, subject: str, *, deleted: bool = False) -> list[int]:
+        path = f"/subjects/{_quoted(subject)}/versions{_query(_flags(deleted=deleted))}"
+        return list(self._connections.ask("GET", path))
+
+    def delete_subject(self, subject: str, *, permanent: bool = False) -> list[int]:
+        self._forget(subject)
+        path = f"/subjects/{_quoted(subject)}{_query(_flags(permanent=permanent))}"
+        return list(self._connections.ask("DELETE", path))
+
+    def delete_version(self, subject: str, version: int | str, *, permanent: bool = False) -> int:
+        self._forget(subject)
+        flags = _query(_flags(permanent=permanent))
+        path = f"/subjects/{_quoted(subject)}/versions/{version}{flags}"
+        return int(self._connections.ask("DELETE", path))
+
+    # --- settings -------------------------------------------------------------------------------
+
+    def config(self, subject: str = "") -> dict[str, Any]:
+        """The compatibility level and what goes with it, of a subject or of all."""
+        path = f"/config/{_quoted(subject)}?defaultToGlobal=true" if subject else "/config"
+        return dict(self._connections.ask("GET", path))
+
+    def set_config(self, config: Mapping[str, Any], subject: str = "") -> dict[str, Any]:
+        path = f"/config/{_quoted(subject)}" if subject else "/config"
+        return dict(self._connections.ask("PUT", path, dict(config)))
+
+    def mode(self, subject: str = "") -> str:
+        path = f"/mode/{_quoted(subject)}?defaultToGlobal=true" if subject else "/mode"
+        return str(self._connections.ask("GET", path)["mode"])
+
+    def set_mode(self, mode: str, subject: str = "", *, force: bool = False) -> str:
+        path = f"/mode/{_quoted(subject)}" if subject else "/mode"
+        answer = self._connections.ask(
+            "PUT", f"{path}{_query(_flags(force=force))}", {"mode": mode}
+        )
+        return str(answer["mode"])
+
+    # --- what the above have in common ----------------------------------------------------------
+
+    def _identify(
+        self, path: str, subject: str, schema: NewSchema, flags: list[tuple[str, str]]
+    ) -> SubjectVersion:
+        key = f"{path}{_query(flags)}", msgspec.json.encode(schema)
+        found = self._ids.get(key)
+        if found is None:
+            answer = self._connections.ask("POST", key[0], schema)
+            found = self._told({"schema": schema.schema, "subject": subject, **answer}, path)
+            _keep(self._ids, key, found)
+        return found
+
+    def _find(self, path: str, parameters: Mapping[str, str]) -> SubjectVersion | None:
+        try:
+            answer = self._connections.ask("GET", f"{path}{_query(list(parameters.items()))}")
+        except RegistryRefusal as refusal:
+            if refusal.is_not_found:
+                return None
+            raise
+        return self._told(answer, path)
+
+    def _told(self, answer: Any, path: str) -> SubjectVersion:
+        if isinstance(answer, dict):  # Registries write null for what is not there.
+            answer = {name: value for name, value in answer.items() if value is not None}
+        try:
+            return msgspec.convert(answer, SubjectVersion)
+        except msgspec.ValidationError as error:
+            raise RegistryUnavailable(
+                f"the registry did not answer {path} with a schema: {error}"
+            ) from error
+
+    def _with_dependencies(self, told: SubjectVersion) -> RegisteredSchema:
+        texts: dict[str, str] = {}
+        self._collect(told.references, texts)
+        dependencies = tuple(Dependency(name, text) for name, text in texts.items())
+        return RegisteredSchema(told.id, told.schema_type, told.schema, dependencies, told)
+
+    def _collect(self, references: Sequence[Reference], texts: dict[str, str]) -> None:
+        """All texts that are referred to, in an order in which they can be read."""
+        for reference in references:
+            if reference.name in texts:
+                continue
+            if len(texts) >= REFERENCES_MAX:
+                raise RegistryUnavailable(f"a schema refers to more than {REFERENCES_MAX} others")
+            path = f"/subjects/{_quoted(reference.subject)}/versions/{reference.version}"
+            found = self._find(path, {"deleted": "true"})
+            if found is None:
+                raise RegistryUnavailable(
+                    f"the registry lacks {reference.subject} version {reference.version}, "
+                    "which a schema of its own refers to"
+                )
+            texts[reference.name] = ""  # Held, so that schemas that refer to each other end.
+            self._collect(found.references, texts)
+            del texts[reference.name]
+            texts[reference.name] = found.schema
+
+    def _forget(self, subject: str) -> None:
+        """What a subject has is not as it was; ids go on to mean what they mean."""
+        self._ids.clear()
+        for key in [key for key in self._latest if key[0] == subject]:
+            del self._latest[key]
+
+
+def _again(access: Any, latest_s: float) -> RegistryClient:
+    return RegistryClient(
+        access.urls,
+        access.login,
+        token=access.token,
+        ca_file=access.ca_file,
+        certificate_file=access.certificate_file,
+        key_file=access.key_file,
+        latest_s=latest_s,
+    )
+
+
+def _keep(kept: dict[Any, T], key: Any, value: T) -> None:
+    if len(kept) >= KEPT_MAX:
+        kept.clear()
+    kept[key] = value
+
+
+def _quoted(subject: str) -> str:
+    return quote(subject, safe="")
+
+
+def _pair(key: str, value: str) -> list[tuple[str, str]]:
+    return [("key", key), ("value", value)]
+
+
+def _flags(**given: bool) -> list[tuple[str, str]]:
+    return [(name, "true") for name, value in given.items() if value]
+
+
+def _query(pairs: Sequence[tuple[str, str]]) -> str:
+    return f"?{urlencode(pairs)}" if pairs else ""

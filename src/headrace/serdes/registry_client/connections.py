@@ -1,0 +1,217 @@
+"""Requests to a schema registry: connections that stay open, several addresses, bounded retries.
+
+Everything that a registry is asked for may be asked for twice: registering a schema again gives
+the id that it has. So whatever fails in a way that may pass is tried again, at the next address
+if there are several. It follows no redirect: the login is for one host and is in no message.
+"""
+
+import base64
+import http.client
+import ssl
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from headrace.serdes.registry_client.errors import (
+    InvalidRegistryAddress,
+    RegistryRefusal,
+    RegistryUnavailable,
+)
+
+TIMEOUT_S = 10.0
+ATTEMPTS = 4
+PAUSE_S = 0.2
+ANSWER_BYTES_MAX = 16 << 20
+IDLE_MAX = 8
+
+JSON = "application/vnd.schemaregistry.v1+json"
+_ACCEPT = f"{JSON}, application/vnd.schemaregistry+json, application/json"
+_REPEATABLE = frozenset({408, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach registries and who one is to them; what is secret is not shown."""
+
+    urls: tuple[str, ...]
+    login: str = field(default="", repr=False)
+    """`user:password`, or empty."""
+    token: str = field(default="", repr=False)
+    ca_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        if self.token:
+            return {"Authorization": f"Bearer {self.token}"}
+        if self.login:
+            return {"Authorization": f"Basic {base64.b64encode(self.login.encode()).decode()}"}
+        return {}
+
+    def tls(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.ca_file or None)
+        if self.certificate_file:
+            context.load_cert_chain(self.certificate_file, self.key_file or None)
+        return context
+
+
+def access_to(
+    address: str | Sequence[str], login: str = "", *, token: str = "", **files: str
+) -> Access:
+    """One address or several, joined by commas or in a list; a login may stand in the first."""
+    given = address.split(",") if isinstance(address, str) else address
+    urls = []
+    for text in (one.strip() for one in given):
+        url, own_login = _split(text)
+        urls.append(url)
+        login = login or own_login
+    return Access(tuple(urls), login, token, **files)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """An address without its login, and the login."""
+    try:
+        parts = urlsplit(text)
+        is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise InvalidRegistryAddress(
+            "that is not the address of a registry, as http://127.0.0.1:8081 is"
+        )
+    login = ""
+    if parts.username is not None:
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path.rstrip('/')}", login
+
+
+class RegistryConnections:
+    """Asks registries from any thread; pickled with the addresses, without connections."""
+
+    def __init__(self, access: Access, sleep: Callable[[float], None] = time.sleep) -> None:
+        self.access = access
+        self._sleep = sleep
+        self._first = 0
+        self._idle: dict[str, deque[http.client.HTTPConnection]] = {
+            url: deque(maxlen=IDLE_MAX) for url in access.urls
+        }
+
+    def __reduce__(self) -> Any:
+        return RegistryConnections, (self.access,)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The answer's JSON; a refusal and a silence are errors of their own."""
+        payload = None if body is None else msgspec.json.encode(body)
+        reason = ""
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                self._sleep(PAUSE_S * 2**attempt)
+            urls = self.access.urls
+            url = urls[self._first % len(urls)]
+            try:
+                status, answer = self._request(url, method, path, payload)
+            except (OSError, http.client.HTTPException) as error:
+                reason = str(error) or type(error).__name__
+            else:
+                if status < 400:
+                    return _read(url, path, answer)
+                refusal = _refusal(status, answer)
+                if status not in _REPEATABLE:
+                    raise refusal
+                reason = str(refusal)
+            self._first += 1
+        raise RegistryUnavailable(
+            f"the schema registry {', '.join(self.access.urls)} does not answer {path}: {reason}; "
+            "look whether it runs, and at its address and login"
+        )
+
+    def close(self) -> None:
+        for idle in self._idle.values():
+            while idle:
+                idle.pop().close()
+
+    def _request(
+        self, url: str, method: str, path: str, payload: bytes | None
+    ) -> tuple[int, bytes]:
+        """On a connection that was used before, if one is open still; else on a new one."""
+        idle = self._idle[url]
+        while idle:
+            try:
+                connection = idle.pop()
+            except IndexError:
+                break  # Another thread was quicker.
+            try:
+                return self._exchange(url, connection, method, path, payload)
+            except (OSError, http.client.HTTPException):
+                connection.close()  # The registry has closed it meanwhile, which is no failure.
+        connection = self._open(url)
+        try:
+            return self._exchange(url, connection, method, path, payload)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _exchange(
+        self,
+        url: str,
+        connection: http.client.HTTPConnection,
+        method: str,
+        path: str,
+        payload: bytes | None,
+    ) -> tuple[int, bytes]:
+        headers = {"Accept": _ACCEPT, **self.access.headers}
+        if payload is not None:
+            headers["Content-Type"] = JSON
+        prefix = urlsplit(url).path
+        connection.request(method, f"{prefix}{path}", payload, headers)
+        response = connection.getresponse()
+        answer = response.read(ANSWER_BYTES_MAX + 1)
+        if len(answer) > ANSWER_BYTES_MAX:
+            connection.close()
+            raise RegistryUnavailable(
+                f"{url}{path} answered with more than {ANSWER_BYTES_MAX >> 20} MB"
+            )
+        idle = self._idle[url]
+        if response.will_close or len(idle) >= IDLE_MAX:
+            connection.close()
+        else:
+            idle.append(connection)
+        return response.status, answer
+
+    def _open(self, url: str) -> http.client.HTTPConnection:
+        parts = urlsplit(url)
+        assert parts.hostname is not None, "addresses are checked when they are given"
+        if parts.scheme == "https":
+            return http.client.HTTPSConnection(
+                parts.hostname, parts.port, timeout=TIMEOUT_S, context=self.access.tls()
+            )
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=TIMEOUT_S)
+
+
+class _ErrorBody(msgspec.Struct):
+    error_code: int = 0
+    message: str = ""
+
+
+def _refusal(status: int, answer: bytes) -> RegistryRefusal:
+    """What a registry says by itself, or only its status if a proxy answered in its place."""
+    try:
+        told = msgspec.json.decode(answer, type=_ErrorBody)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        told = _ErrorBody()
+    message = f"HTTP {status}: {told.message}" if told.message else f"HTTP {status}"
+    return RegistryRefusal(status, told.error_code or status, message)
+
+
+def _read(url: str, path: str, answer: bytes) -> Any:
+    try:
+        return msgspec.json.decode(answer) if answer else None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RegistryUnavailable(f"{url}{path} did not answer with JSON") from error
