@@ -1,0 +1,106 @@
+"""Defaults of fields: whether a JSON value can be one, and the value that it stands for."""
+
+import re
+from typing import Any, Final
+
+from headrace.serdes.avro.model import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Node,
+    Primitive,
+    Record,
+    Union,
+)
+
+INT_RANGE: Final = range(-(1 << 31), 1 << 31)
+LONG_RANGE: Final = range(-(1 << 63), 1 << 63)
+
+JAVA_DOUBLE = re.compile(
+    r"\s*(?P<sign>[+-]?)(?:(?P<special>NaN|Infinity)|"
+    r"(?P<digits>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)[fFdD]?)\s*",
+    re.ASCII,
+)
+
+
+def is_default(node: Node, value: Any) -> bool:
+    """Whether a field of this type can have this default; a union can have any branch's."""
+    match node:
+        case Primitive():
+            return _is_primitive_default(node.kind, value)
+        case Enum():
+            return value in node.symbols
+        case Fixed():
+            return _is_byte_text(value) and len(value) == node.size
+        case Array():
+            return isinstance(value, list) and all(is_default(node.items, item) for item in value)
+        case Map():
+            return isinstance(value, dict) and all(
+                is_default(node.values, part) for part in value.values()
+            )
+        case Union():
+            return any(is_default(branch, value) for branch in node.branches)
+        case Record():
+            return isinstance(value, dict) and all(
+                is_default(field.type, value.get(field.name, field.default))
+                for field in node.fields
+            )
+
+
+def default_value(node: Node, value: Any) -> Any:
+    """The value, without logical types, that a default which `is_default` accepts stands for."""
+    match node:
+        case Primitive(kind="bytes") | Fixed():
+            return value.encode("latin-1")
+        case Primitive(kind="float" | "double"):
+            return float(value)
+        case Array():
+            return [default_value(node.items, item) for item in value]
+        case Map():
+            return {name: default_value(node.values, part) for name, part in value.items()}
+        case Union():
+            return default_value(default_branch(node, value), value)
+        case Record():
+            return {field.name: _member_default(field, value) for field in node.fields}
+    return value
+
+
+def default_branch(union: Union, value: Any) -> Node:
+    """The branch that a default is of: the first that can have it."""
+    return next(branch for branch in union.branches if is_default(branch, value))
+
+
+def double_of_text(text: str) -> float | None:
+    """A number that Java reads from a text, as which it takes the default of a float or double."""
+    found = JAVA_DOUBLE.fullmatch(text)
+    if found is None:
+        return None
+    return float(found["sign"] + (found["digits"] or found["special"]))
+
+
+def _member_default(field: Field, value: dict[str, Any]) -> Any:
+    return default_value(field.type, value.get(field.name, field.default))
+
+
+def _is_primitive_default(kind: str, value: Any) -> bool:
+    match kind:
+        case "null":
+            return value is None
+        case "boolean":
+            return isinstance(value, bool)
+        case "int":
+            return type(value) is int and value in INT_RANGE
+        case "long":
+            return type(value) is int and value in LONG_RANGE
+        case "float" | "double":
+            return type(value) in (int, float)
+        case "bytes":
+            return _is_byte_text(value)
+    return isinstance(value, str)
+
+
+def _is_byte_text(value: Any) -> bool:
+    """Bytes are written as the characters of the first 256 code points."""
+    return isinstance(value, str) and (not value or max(value) <= "\xff")

@@ -1,0 +1,106 @@
+"""JSON as Java's Avro reads it (with comments) and writes it (numbers and escapes as Jackson's)."""
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from json.encoder import encode_basestring
+from typing import Any, Final, NoReturn
+
+COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/|//[^\n]*', re.DOTALL)
+
+CONTROL = re.compile(r"\\u00[01][0-9a-f]")
+
+DEPTH_MAX: Final = 200
+"""Far more than schemas need, and few enough to print with a function that calls itself."""
+
+
+def read_json(text: str) -> Any:
+    """The value of a JSON text; ValueError says what is wrong with it."""
+    try:
+        value = _loads(text)
+    except RecursionError:
+        raise ValueError("it nests too deep") from None
+    if text.count("[") + text.count("{") > DEPTH_MAX and depth_of(value) > DEPTH_MAX:
+        raise ValueError(f"it nests more than {DEPTH_MAX} deep")
+    return value
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse)
+    except ValueError:
+        if "/*" not in text and "//" not in text:
+            raise
+        return json.loads(COMMENT.sub(r"\1", text), parse_constant=_refuse)
+
+
+def depth_of(value: Any) -> int:
+    """How many objects and lists lie within each other."""
+    level, depth = [value], -1
+    while level:
+        depth += 1
+        level = [part for outer in level for part in parts_of(outer)]
+    return depth
+
+
+def parts_of(value: Any) -> Iterable[Any]:
+    match value:
+        case dict():
+            return value.values()
+        case list():
+            return value
+    return ()
+
+
+def write_json(value: Any) -> str:
+    """Compact JSON of what `read_json` gave."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return quoted(value)
+        case int():
+            return str(value)
+        case float():
+            return double_text(value)
+        case list():
+            return f"[{','.join(map(write_json, value))}]"
+        case dict():
+            members = (f"{quoted(name)}:{write_json(part)}" for name, part in value.items())
+            return f"{{{','.join(members)}}}"
+    raise TypeError(f"{type(value).__name__} has no JSON")
+
+
+def quoted(text: str) -> str:
+    escaped = encode_basestring(text)
+    if "\\u00" not in escaped:
+        return escaped
+    return CONTROL.sub(lambda found: f"\\u{found[0][2:].upper()}", escaped)
+
+
+def double_text(number: float) -> str:
+    """A double as Java prints it: with an exponent below a thousandth and from ten million on."""
+    if not math.isfinite(number):
+        return quoted("NaN" if math.isnan(number) else "-Infinity" if number < 0 else "Infinity")
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return repr(number)
+    return _scientific(number)
+
+
+def _scientific(number: float) -> str:
+    sign = "-" if number < 0 else ""
+    mantissa, _, exponent = repr(abs(number)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    # The place of the first digit that is no zero gives the power of ten.
+    leading = len(whole) if whole != "0" else len(fraction.lstrip("0")) - len(fraction)
+    power = int(exponent or 0) + leading - 1
+    digits = digits.rstrip("0") or "0"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}"
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")

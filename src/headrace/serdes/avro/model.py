@@ -1,0 +1,162 @@
+"""Avro schemas as trees. A name stands for one node, so a recursive schema is a cycle of nodes.
+
+Nodes compare by identity: two places that name the same type hold the same node.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+MISSING: Final = object()
+"""A field without a default; its default may well be null."""
+
+PRIMITIVES: Final = frozenset(
+    ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+)
+
+Properties = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The name of a type; a type outside of all namespaces has an empty one."""
+
+    simple: str
+    namespace: str = ""
+
+    @property
+    def full(self) -> str:
+        return f"{self.namespace}.{self.simple}" if self.namespace else self.simple
+
+    @staticmethod
+    def of(text: str, namespace: str) -> "Name":
+        """A name with dots brings its own namespace."""
+        before, dot, simple = text.rpartition(".")
+        return Name(simple, before if dot else namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class Logical:
+    """What the values of a type mean, where the type is one that such values can have."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Primitive:
+    kind: str
+    properties: Properties = field(default_factory=dict)
+    logical: Logical | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Array:
+    items: "Node"
+    properties: Properties = field(default_factory=dict)
+    logical: Logical | None = None
+    kind: str = "array"
+
+
+@dataclass(slots=True, eq=False)
+class Map:
+    values: "Node"
+    properties: Properties = field(default_factory=dict)
+    logical: Logical | None = None
+    kind: str = "map"
+
+
+@dataclass(slots=True, eq=False)
+class Union:
+    branches: tuple["Node", ...]
+    logical: None = None
+    kind: str = "union"
+
+
+@dataclass(slots=True, eq=False)
+class Fixed:
+    name: Name
+    size: int
+    doc: str | None = None
+    aliases: tuple[Name, ...] = ()
+    properties: Properties = field(default_factory=dict)
+    logical: Logical | None = None
+    kind: str = "fixed"
+
+
+@dataclass(slots=True, eq=False)
+class Enum:
+    name: Name
+    symbols: tuple[str, ...]
+    default: str | None = None
+    doc: str | None = None
+    aliases: tuple[Name, ...] = ()
+    properties: Properties = field(default_factory=dict)
+    logical: Logical | None = None
+    kind: str = "enum"
+
+
+@dataclass(slots=True, eq=False)
+class Field:
+    name: str
+    type: "Node"
+    doc: str | None = None
+    default: Any = MISSING
+    """The default as the JSON that the schema has for it, or `MISSING`."""
+
+    order: str = "ascending"
+    aliases: tuple[str, ...] = ()
+    properties: Properties = field(default_factory=dict)
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not MISSING
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    name: Name
+    fields: tuple[Field, ...] = ()
+    """Set when all of them are read: they may hold the record itself."""
+
+    doc: str | None = None
+    aliases: tuple[Name, ...] = ()
+    properties: Properties = field(default_factory=dict)
+    is_error: bool = False
+    logical: Logical | None = None
+    kind: str = "record"
+
+
+Named = Record | Enum | Fixed
+Node = Primitive | Array | Map | Union | Named
+
+
+def branch_name(node: Node) -> str:
+    """What tells a union's branches apart: the full name of a named type, else the kind."""
+    return node.name.full if isinstance(node, Record | Enum | Fixed) else node.kind
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes right below this one."""
+    match node:
+        case Array():
+            yield node.items
+        case Map():
+            yield node.values
+        case Union():
+            yield from node.branches
+        case Record():
+            yield from (field.type for field in node.fields)
+
+
+def nodes_of(root: Node) -> list[Node]:
+    """Every node once, those further out first."""
+    found: dict[int, Node] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in found:
+            found[id(node)] = node
+            waiting += reversed(list(children(node)))
+    return list(found.values())
