@@ -100,8 +100,7 @@ class _Parser:
                 return self._union(schema, namespace, path, depth + 1)
             case dict():
                 return self._complex(schema, namespace, path, depth + 1)
-            case _:
-                fail(path, f"a type is a name, an object or a list, not {write_json(schema)}")
+        raise InvalidSchema(at(path, f"a type is a name, an object or a list, not {shown(schema)}"))
 
     def _complex(self, schema: dict[str, Any], namespace: str, path: str, depth: int) -> Node:
         kind = schema.get("type")

@@ -1,0 +1,206 @@
+"""Whether data of one Avro schema can be read with another, by the rules of Java's checker.
+
+The verdicts are those of `SchemaCompatibility` in Java's Avro, the messages those that Confluent's
+registry makes of them. As there, names of types are compared without their namespaces unless
+`full_names` asks for more: most readers of Avro do not look at namespaces either.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.serdes.avro.model import (
+    Array,
+    Enum,
+    Field,
+    Fixed,
+    Map,
+    Named,
+    Node,
+    Primitive,
+    Record,
+    Union,
+)
+from headrace.serdes.avro.schema import AvroSchema
+
+PROMOTIONS: Final = {
+    "long": ("int",),
+    "float": ("int", "long"),
+    "double": ("int", "long", "float"),
+    "bytes": ("string",),
+    "string": ("bytes",),
+}
+DESCRIPTIONS: Final = {
+    "FIXED_SIZE_MISMATCH": (
+        "The size of FIXED type field at path '{path}' in the %s schema does not match"
+        " with the %s schema"
+    ),
+    "TYPE_MISMATCH": (
+        "The type (path '{path}') of a field in the %s schema does not match with the %s schema"
+    ),
+    "NAME_MISMATCH": "The name of the schema has changed (path '{path}')",
+    "MISSING_ENUM_SYMBOLS": (
+        "The %s schema is missing enum symbols '{detail}' at path '{path}' in the %s schema"
+    ),
+    "MISSING_UNION_BRANCH": (
+        "The %s schema is missing a type inside a union field at path '{path}' in the %s schema"
+    ),
+    "READER_FIELD_MISSING_DEFAULT_VALUE": (
+        "The field '{detail}' at path '{path}' in the %s schema has no default value and is"
+        " missing in the %s schema"
+    ),
+}
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing in which a reader cannot follow a writer."""
+
+    error: str
+    path: Path
+    detail: str
+
+    def __str__(self) -> str:
+        path = "/" + "/".join(self.path)
+        description = DESCRIPTIONS[self.error].format(path=path, detail=self.detail)
+        return (
+            f"{{errorType:'{self.error}', description:'{description}',"
+            f" additionalInfo:'{self.detail}'}}"
+        )
+
+
+class AmbiguousField(Exception):
+    """A reader's field whose aliases name several fields of the writer."""
+
+
+def incompatibilities(
+    reader: AvroSchema, writer: AvroSchema, *, full_names: bool = False
+) -> list[str]:
+    """Why data of `writer` cannot be read with `reader`; nothing if it can.
+
+    In the messages `%s` stands for the reader's side and then the writer's (see `levels`).
+    """
+    try:
+        return list(map(str, differences(reader.root, writer.root, full_names=full_names)))
+    except AmbiguousField as error:
+        return [f"Unexpected exception during compatibility check: {error}"]
+
+
+def differences(reader: Node, writer: Node, *, full_names: bool = False) -> list[Difference]:
+    return _Comparison(full_names).compare(reader, writer, ())
+
+
+class _Comparison:
+    def __init__(self, full_names: bool) -> None:
+        self._full_names = full_names
+        self._results: dict[tuple[int, int], list[Difference]] = {}
+        """By pair of nodes. A pair that is met again within itself counts as compatible."""
+
+    def compare(self, reader: Node, writer: Node, path: Path) -> list[Difference]:
+        pair = (id(reader), id(writer))
+        if pair not in self._results:
+            self._results[pair] = []
+            self._results[pair] = self._compare(reader, writer, path)
+        return self._results[pair]
+
+    def _compare(self, reader: Node, writer: Node, path: Path) -> list[Difference]:
+        match reader, writer:
+            case Union(), Union():
+                return self._unions(reader, writer, path)
+            case _, Union():
+                return [
+                    difference
+                    for position, branch in enumerate(writer.branches)
+                    for difference in self.compare(reader, branch, (*path, str(position)))
+                ]
+            case Union(), _:
+                return self._branch(reader, writer, path)
+            case Primitive(), Primitive():
+                if reader.kind == writer.kind or writer.kind in PROMOTIONS.get(reader.kind, ()):
+                    return []
+            case Array(), Array():
+                return self.compare(reader.items, writer.items, (*path, "items"))
+            case Map(), Map():
+                return self.compare(reader.values, writer.values, (*path, "values"))
+            case Fixed(), Fixed():
+                return self._names(reader, writer, path) + _sizes(reader, writer, path)
+            case Enum(), Enum():
+                return self._names(reader, writer, path) + _symbols(reader, writer, path)
+            case Record(), Record():
+                return self._names(reader, writer, path) + self._fields(reader, writer, path)
+        detail = f"reader type: {_kind(reader)} not compatible with writer type: {_kind(writer)}"
+        return [Difference("TYPE_MISMATCH", path, detail)]
+
+    def _unions(self, reader: Union, writer: Union, path: Path) -> list[Difference]:
+        found = []
+        for position, branch in enumerate(writer.branches):
+            if self.compare(reader, branch, ()):
+                found.append(_missing_branch(branch, (*path, str(position))))
+        return found
+
+    def _branch(self, reader: Union, writer: Node, path: Path) -> list[Difference]:
+        if any(not self.compare(branch, writer, ()) for branch in reader.branches):
+            return []
+        return [_missing_branch(writer, path)]
+
+    def _fields(self, reader: Record, writer: Record, path: Path) -> list[Difference]:
+        found: list[Difference] = []
+        written = {field.name: field for field in writer.fields}
+        for position, field in enumerate(reader.fields):
+            here = (*path, "fields", str(position))
+            source = _written_field(field, written, writer)
+            if source is not None:
+                found += self.compare(field.type, source.type, (*here, "type"))
+            elif not field.has_default:
+                found += self._missing(field, writer, here)
+        return found
+
+    def _missing(self, field: Field, writer: Record, path: Path) -> list[Difference]:
+        if isinstance(field.type, Enum) and field.type.default is not None:
+            # Java goes on to compare the enum with the whole record, which cannot end well.
+            return self.compare(field.type, writer, (*path, "type"))
+        return [Difference("READER_FIELD_MISSING_DEFAULT_VALUE", path, field.name)]
+
+    def _names(self, reader: Named, writer: Named, path: Path) -> list[Difference]:
+        if self._full_names:
+            is_same = reader.name == writer.name
+        else:
+            is_same = reader.name.simple == writer.name.simple
+        if is_same or writer.name in reader.aliases:
+            return []
+        return [Difference("NAME_MISMATCH", (*path, "name"), f"expected: {writer.name.full}")]
+
+
+def _written_field(field: Field, written: dict[str, Field], writer: Record) -> Field | None:
+    """The writer's field that a reader's field is, by its name or by an alias."""
+    found = [written[name] for name in (field.name, *field.aliases) if name in written]
+    if len(found) > 1:
+        raise AmbiguousField(
+            f"Reader record field {field.name} matches multiple fields in writer record schema"
+            f" {writer.name.full}"
+        )
+    return found[0] if found else None
+
+
+def _sizes(reader: Fixed, writer: Fixed, path: Path) -> list[Difference]:
+    if reader.size == writer.size:
+        return []
+    detail = f"expected: {writer.size}, found: {reader.size}"
+    return [Difference("FIXED_SIZE_MISMATCH", (*path, "size"), detail)]
+
+
+def _symbols(reader: Enum, writer: Enum, path: Path) -> list[Difference]:
+    missing = sorted(set(writer.symbols) - set(reader.symbols))
+    if not missing or reader.default is not None:
+        return []
+    return [Difference("MISSING_ENUM_SYMBOLS", (*path, "symbols"), f"[{', '.join(missing)}]")]
+
+
+def _missing_branch(writer: Node, path: Path) -> Difference:
+    detail = f"reader union lacking writer type: {_kind(writer)}"
+    return Difference("MISSING_UNION_BRANCH", path, detail)
+
+
+def _kind(node: Node) -> str:
+    return node.kind.upper()
