@@ -78,11 +78,20 @@ def find_kafka() -> KafkaRelease:
         raise KafkaMissing("no `java` on the path: install a Java 17 runtime to test with Kafka")
     if home := os.environ.get("KAFKA_HOME"):
         return KafkaRelease(Path(home) / "libs")
-    libs = cache_directory() / f"kafka-{VERSION}-{_of_pom()}"
+    return KafkaRelease(jars_of(POM, f"kafka-{VERSION}"))
+
+
+def jars_of(pom: Path, name: str) -> Path:
+    """The folder with the jars that a POM lists, fetched through Maven when this is the first time.
+
+    Its name changes with the list, so that an older download is not enough.
+    """
+    listed = hashlib.sha256(pom.read_bytes()).hexdigest()[:8]
+    libs = cache_directory() / f"{name}-{listed}"
     with only_one(libs.with_name(f"{libs.name}.lock")):
         if not libs.exists():
-            download(libs)
-    return KafkaRelease(libs)
+            download(pom, libs)
+    return libs
 
 
 def cache_directory() -> Path:
@@ -90,12 +99,7 @@ def cache_directory() -> Path:
     return Path(root) / "headrace"
 
 
-def _of_pom() -> str:
-    """A name that changes with the list of artifacts, so that an older download is not enough."""
-    return hashlib.sha256(POM.read_bytes()).hexdigest()[:8]
-
-
-def download(libs: Path) -> None:
+def download(pom: Path, libs: Path) -> None:
     """All jars or none: they move to their place when Maven has them all."""
     if shutil.which("mvn") is None:
         raise KafkaMissing("no `mvn` on the path: install Maven, or set KAFKA_HOME")
@@ -103,13 +107,13 @@ def download(libs: Path) -> None:
     shutil.rmtree(partial, ignore_errors=True)
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime"]
     finished = subprocess.run(
-        ["mvn", "-B", "-q", "-f", POM, *goal, f"-DoutputDirectory={partial}"],
+        ["mvn", "-B", "-q", "-f", pom, *goal, f"-DoutputDirectory={partial}"],
         capture_output=True,
         text=True,
         check=False,
     )
     if finished.returncode != 0:
-        raise KafkaMissing(f"Maven could not fetch Kafka {VERSION}:\n{finished.stdout[-2000:]}")
+        raise KafkaMissing(f"Maven could not fetch what {pom.name} lists:\n{finished.stdout[-2000:]}")
     partial.rename(libs)
 
 

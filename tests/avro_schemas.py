@@ -1,0 +1,146 @@
+"""Random Avro schemas, their changes and values, from a seed or from hypothesis."""
+
+import json
+import random
+from typing import Any
+
+PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+DEFAULTS: dict[str, Any] = {
+    "null": None,
+    "boolean": True,
+    "int": 7,
+    "long": 1 << 40,
+    "float": 0.5,
+    "double": 1.5,
+    "bytes": "\u00ff\u0001",
+    "string": "grün",
+}
+CODE_POINTS = "aé\u4e2d\U0001f600\"\\\n"
+
+
+class Schemas:
+    """Schemas of one seed. Names come from a short list, so that two schemas have them in common."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.names: list[str] = []
+
+    def schema(self) -> Any:
+        """A schema of its own names; most of the time a record."""
+        self.names = []
+        return self.record(0) if self.random.random() < 0.8 else self.type(0)
+
+    def type(self, depth: int) -> Any:
+        chosen = self.random.random()
+        if depth > 3 or chosen < 0.5:
+            return self.random.choice(PRIMITIVES)
+        if chosen < 0.6:
+            return {"type": "array", "items": self.type(depth + 1)}
+        if chosen < 0.67:
+            return {"type": "map", "values": self.type(depth + 1)}
+        if chosen < 0.8:
+            return self.union(depth)
+        if chosen < 0.86 and self.names:
+            return self.random.choice(self.names)
+        if chosen < 0.92:
+            return self.enum()
+        return self.fixed() if chosen < 0.95 else self.record(depth + 1)
+
+    def record(self, depth: int) -> Any:
+        name = self.new_name("R")
+        fields = [self.field(f"f{n}", depth) for n in range(self.random.randrange(5))]
+        record = {"type": "record", "name": name, "fields": fields}
+        if self.random.random() < 0.2:
+            record["aliases"] = [self.random.choice(("Old", "R0", "R1", "x.Old"))]
+        if self.random.random() < 0.2:
+            record |= {"doc": "A record.", "owner": {"team": "b", "cost": 1.25e9}}
+        return record
+
+    def field(self, name: str, depth: int) -> Any:
+        field = {"name": name, "type": self.type(depth + 1)}
+        kind = field["type"]
+        if isinstance(kind, list) and kind:
+            kind = kind[0]
+        if isinstance(kind, str) and kind in DEFAULTS and self.random.random() < 0.5:
+            field["default"] = DEFAULTS[kind]
+        if self.random.random() < 0.1:
+            field["aliases"] = [f"f{self.random.randrange(5, 9)}"]
+        if self.random.random() < 0.1:
+            field |= {"doc": "A field.", "order": "descending"}
+        return field
+
+    def union(self, depth: int) -> Any:
+        branches: list[Any] = self.random.sample(PRIMITIVES, self.random.randrange(1, 4))
+        if self.random.random() < 0.3:
+            branches.append(self.enum())
+        if self.random.random() < 0.3:
+            branches.append(self.record(depth + 1))
+        if self.random.random() < 0.2:
+            branches.append({"type": "array", "items": self.type(depth + 1)})
+        return branches
+
+    def enum(self) -> Any:
+        symbols = self.random.sample("ABCDE", self.random.randrange(1, 5))
+        enum = {"type": "enum", "name": self.new_name("E"), "symbols": symbols}
+        if self.random.random() < 0.3:
+            enum["default"] = symbols[0]
+        return enum
+
+    def fixed(self) -> Any:
+        size = self.random.randrange(1, 4)
+        return {"type": "fixed", "name": self.new_name("F"), "size": size}
+
+    def new_name(self, letter: str) -> str:
+        name = f"{letter}{len(self.names)}"
+        if self.random.random() < 0.1:
+            name = f"com.acme.{name}"
+        self.names.append(name)
+        return name
+
+    def changed(self, schema: Any) -> Any:
+        """The schema with one to three small changes, which may make it unreadable or invalid."""
+        changed = json.loads(json.dumps(schema))
+        for _ in range(self.random.randrange(1, 4)):
+            places = [place for place in walk(changed) if isinstance(place, dict)]
+            if places:
+                self.change(self.random.choice(places))
+        return changed
+
+    def change(self, part: dict[str, Any]) -> None:
+        choose = self.random.choice
+        if "symbols" in part and self.random.random() < 0.8:
+            symbol = choose("ABCDE")
+            without = [other for other in part["symbols"] if other != symbol]
+            part["symbols"] = without if len(without) < len(part["symbols"]) else [*without, symbol]
+        elif "size" in part:
+            part["size"] = choose((part["size"], part["size"] + 1))
+        elif "fields" in part and self.random.random() < 0.8:
+            if part["fields"] and self.random.random() < 0.5:
+                part["fields"].pop(self.random.randrange(len(part["fields"])))
+            else:
+                new = {"name": f"n{self.random.randrange(99)}", "type": choose(PRIMITIVES)}
+                if self.random.random() < 0.5:
+                    new["default"] = DEFAULTS[new["type"]]
+                part["fields"].insert(self.random.randrange(len(part["fields"]) + 1), new)
+        elif part.get("type") in ("record", "enum", "fixed"):
+            part["name"] = choose((f"x.{part['name']}", f"{part['name']}x"))
+        elif "name" in part and self.random.random() < 0.3:
+            old, part["name"] = part["name"], f"m{self.random.randrange(99)}"
+            part["aliases"] = [old] if self.random.random() < 0.5 else []
+        elif isinstance(part.get("type"), str) and part["type"] in PRIMITIVES:
+            part.pop("default", None)
+            part["type"] = choose((*PRIMITIVES, ["null", part["type"]]))
+        elif isinstance(part.get("type"), list) and self.random.random() < 0.7:
+            part.pop("default", None)
+            self.random.shuffle(part["type"])
+            part["type"] = part["type"][self.random.randrange(2) :] or ["null"]
+
+
+def walk(schema: Any) -> list[Any]:
+    """Every part of a schema that is an object or a list."""
+    if isinstance(schema, dict):
+        inner = [schema.get(name) for name in ("type", "fields", "items", "values")]
+        return [schema, *(part for value in inner for part in walk(value))]
+    if isinstance(schema, list):
+        return [schema, *(part for value in schema for part in walk(value))]
+    return []
