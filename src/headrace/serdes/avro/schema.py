@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from headrace.serdes.avro.model import Node, Record
 from headrace.serdes.avro.normalizing import normalize
@@ -24,6 +25,9 @@ class AvroSchema:
     """Full names of the types that dependencies define."""
 
     _compiled: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _compiled_with: WeakKeyDictionary["AvroSchema", dict[Any, Any]] = field(
+        default_factory=WeakKeyDictionary, repr=False
+    )
 
     @property
     def type(self) -> SchemaType:
@@ -61,6 +65,16 @@ class AvroSchema:
         if key not in self._compiled:
             self._compiled[key] = compile(self)
         found: T = self._compiled[key]
+        return found
+
+    def compiled_with(
+        self, other: "AvroSchema", key: Any, compile: Callable[["AvroSchema", "AvroSchema"], T]
+    ) -> T:
+        """What was made of this schema and another, made once while the other lives."""
+        kept = self._compiled_with.setdefault(other, {})
+        if key not in kept:
+            kept[key] = compile(self, other)
+        found: T = kept[key]
         return found
 
     @cached_property
