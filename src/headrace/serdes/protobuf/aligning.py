@@ -1,0 +1,61 @@
+"""Makes the descriptor of a text what its writer's would be, where protoc's is another.
+
+Payloads name their message by its place, and who wrote them counted the entries of maps where they
+were written out; protoc makes each entry anew, before other nested messages. And protoc gives every
+field a JSON name, while classes that protoc has generated know only those that were written.
+"""
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+)
+
+from headrace.serdes.protobuf.elements import Field, File, Message
+
+
+def align(file: File, descriptor: FileDescriptorProto) -> None:
+    clear_json_names(
+        [field for extend in file.extends for field in extend.fields], list(descriptor.extension)
+    )
+    for message, made in zip(file.messages, descriptor.message_type, strict=True):
+        align_message(message, made)
+
+
+def align_message(message: Message, made: DescriptorProto) -> None:
+    members = [field for oneof in message.oneofs for field in oneof.fields]
+    extending = [field for extend in message.extends for field in extend.fields]
+    clear_json_names([*message.fields, *members], list(made.field))
+    clear_json_names(extending, list(made.extension))
+    groups = [
+        field.group for field in (*message.fields, *members, *extending) if field.group is not None
+    ]
+    written = {nested.name: nested for nested in (*message.messages, *groups)}
+    order_nested(message, made)
+    for nested in made.nested_type:
+        if nested.name in written:
+            align_message(written[nested.name], nested)
+        else:
+            clear_json_names([], list(nested.field))
+
+
+def clear_json_names(fields: list[Field], made: list[FieldDescriptorProto]) -> None:
+    named = {
+        field.name
+        for field in fields
+        if any(option.name == "json_name" for option in field.options)
+    }
+    for field in made:
+        if field.name not in named:
+            field.ClearField("json_name")
+
+
+def order_nested(message: Message, made: DescriptorProto) -> None:
+    """Puts nested messages in the order of the text, if entries are among those."""
+    if not any(nested.is_map_entry for nested in message.messages):
+        return
+    places = {nested.name: place for place, nested in enumerate(message.messages)}
+    copies = [DescriptorProto.FromString(nested.SerializeToString()) for nested in made.nested_type]
+    copies.sort(key=lambda nested: places.get(nested.name, len(places)))
+    del made.nested_type[:]
+    made.nested_type.extend(copies)

