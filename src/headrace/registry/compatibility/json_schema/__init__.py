@@ -1,0 +1,9 @@
+"""Compatibility of JSON Schemas by Confluent's rules: keyword by keyword, with named changes."""
+
+from headrace.registry.compatibility.json_schema.comparison import (
+    Policy,
+    differences,
+    incompatibilities,
+)
+
+__all__ = ["Policy", "differences", "incompatibilities"]

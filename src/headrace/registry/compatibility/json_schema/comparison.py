@@ -1,0 +1,240 @@
+"""Whether data of one JSON Schema can be read with another: the heart of the comparison.
+
+Schemas may be recursive, so a pair that is being compared already is assumed to be compatible.
+That assumption may prove wrong later, after others have used it. Hence the comparison is repeated
+with the pairs that proved incompatible until nothing new is found: the greatest fixed point.
+"""
+
+from enum import Enum
+
+from headrace.errors import HeadraceError
+from headrace.registry.compatibility.json_schema import changes, scalars
+from headrace.registry.compatibility.json_schema.arrays import arrays
+from headrace.registry.compatibility.json_schema.changes import Change, Differences, found, under
+from headrace.registry.compatibility.json_schema.combinations import combinations
+from headrace.registry.compatibility.json_schema.nodes import (
+    Anything,
+    Array,
+    Combined,
+    Constant,
+    Criterion,
+    Negation,
+    Node,
+    Nothing,
+    Number,
+    Object,
+    Reference,
+    Text,
+    Values,
+)
+from headrace.registry.compatibility.json_schema.objects import objects
+from headrace.registry.compatibility.json_schema.reading import read
+from headrace.serdes.json_schema.parsing import JsonSchema
+
+PAIRS_MAX = 100_000
+"""Pairs of parts that one comparison looks at, some seconds of work: `oneOf` by `oneOf` grows
+with the square, and a registry must answer."""
+
+DEPTH_MAX = 80
+"""Pairs within pairs, so that a chain of references cannot exhaust the stack."""
+
+REFERENCES_MAX = 100
+"""References to references, before a schema is found."""
+
+
+class Policy(Enum):
+    """Which changes readers survive (`compatibilityPolicy`)."""
+
+    STRICT = "STRICT"
+    LENIENT = "LENIENT"
+
+    @property
+    def survived(self) -> frozenset[Change]:
+        return changes.STRICT if self is Policy.STRICT else changes.LENIENT
+
+
+class TooComplex(HeadraceError):
+    """Schemas that a comparison gave up on."""
+
+
+def incompatibilities(
+    reader: JsonSchema,
+    writer: JsonSchema,
+    *,
+    reader_name: str = "new",
+    writer_name: str = "old",
+    policy: Policy = Policy.STRICT,
+) -> list[str]:
+    """Why data valid by `writer` cannot be read with `reader`; nothing if it can.
+
+    The names are what the messages call the two: a forward check reads with the old schema.
+    """
+    try:
+        every = differences(reader, writer, policy=policy)
+    except TooComplex as error:
+        return [f'{{errorType:"TOO_COMPLEX", description:"{error}"}}']
+    broken = [each for each in every if each.change not in policy.survived]
+    return [each.described(reader_name, writer_name) for each in dict.fromkeys(broken)]
+
+
+def differences(
+    reader: JsonSchema, writer: JsonSchema, *, policy: Policy = Policy.STRICT
+) -> Differences:
+    """All that differs, harmful or not."""
+    old, new = read(writer), read(reader)
+    broken: dict[tuple[int, int], Differences] = {}
+    left = PAIRS_MAX
+    while True:
+        comparison = _Comparison(policy.survived, broken, left)
+        result = comparison.compare(old, new)
+        found_broken = comparison.broken()
+        if not comparison.has_assumed or found_broken.keys() == broken.keys():
+            return result
+        broken, left = found_broken, comparison.left
+
+
+class _Comparison:
+    """One pass over a pair of schemas. Nodes live as long as it does, so identities are safe."""
+
+    def __init__(
+        self,
+        survived: frozenset[Change],
+        known_broken: dict[tuple[int, int], Differences],
+        left: int,
+    ) -> None:
+        self.left = left
+        self.has_assumed = False
+        self._survived = survived
+        self._known_broken = known_broken
+        self._results: dict[tuple[int, int], Differences] = {}
+        self._running: set[tuple[int, int]] = set()
+
+    def survives(self, differences: Differences) -> bool:
+        return all(each.change in self._survived for each in differences)
+
+    def broken(self) -> dict[tuple[int, int], Differences]:
+        """The pairs that no assumption can save."""
+        return {pair: each for pair, each in self._results.items() if not self.survives(each)}
+
+    def compare(self, old: Node | None, new: Node | None) -> Differences:
+        if old is None:
+            return () if new is None else found(Change.SCHEMA_ADDED)
+        if new is None:
+            return found(Change.SCHEMA_REMOVED)
+        old, new = _resolved(old), _resolved(new)
+        pair = (id(old), id(new))
+        if pair in self._results:
+            return self._results[pair]
+        if pair in self._running:
+            self.has_assumed |= pair not in self._known_broken
+            return self._known_broken.get(pair, ())
+        self._count()
+        self._running.add(pair)
+        self._results[pair] = result = self._kinds(old, new)
+        self._running.discard(pair)
+        return result
+
+    def _count(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise TooComplex(
+                f"The schemas were not compared to the end: more than {PAIRS_MAX} pairs of their "
+                "parts would have to be. Make oneOf, anyOf and allOf shorter"
+            )
+        if len(self._running) >= DEPTH_MAX:
+            raise TooComplex(
+                f"The schemas were not compared to the end: they are more than {DEPTH_MAX} levels "
+                "deep. Make chains of definitions shorter"
+            )
+
+    def _kinds(self, old: Node, new: Node) -> Differences:
+        """A sum can be extended from one of its parts, a product narrowed to one of them."""
+        if isinstance(new, Combined) and not isinstance(old, Combined):
+            shortcut = self._widened(old, new)
+        elif isinstance(old, Combined) and not isinstance(new, Combined):
+            shortcut = self._reduced(old, new)
+        else:
+            shortcut = None
+        return self._alike(old, new) if shortcut is None else shortcut
+
+    def _widened(self, old: Node, new: Combined) -> Differences | None:
+        if len(new.parts) > 1 and new.criterion is Criterion.ALL:
+            return None
+        for part in new.parts:
+            result = self.compare(old, part)
+            if self.survives(result):
+                return result if len(new.parts) == 1 else result + found(Change.SUM_TYPE_EXTENDED)
+        return None
+
+    def _reduced(self, old: Combined, new: Node) -> Differences | None:
+        if len(old.parts) > 1 and old.criterion is not Criterion.ALL:
+            return None
+        for part in old.parts:
+            result = self.compare(part, new)
+            if self.survives(result):
+                one = len(old.parts) == 1
+                return result if one else result + found(Change.PRODUCT_TYPE_NARROWED)
+        return None
+
+    def _alike(self, old: Node, new: Node) -> Differences:
+        if type(old) is not type(new):
+            return _changed_type(old, new)
+        return _about(old, new) + self._within(old, new)
+
+    def _within(self, old: Node, new: Node) -> Differences:
+        match old, new:
+            case Text(), Text():
+                return scalars.texts(old, new)
+            case Number(), Number():
+                return scalars.numbers(old, new)
+            case Values(), Values():
+                return scalars.values(old, new)
+            case Constant(), Constant():
+                return scalars.constants(old, new)
+            case Combined(), Combined():
+                return combinations(self, old, new)
+            case Negation(), Negation():
+                return self._negations(old, new)
+            case Object(), Object():
+                return objects(self, old, new)
+            case Array(), Array():
+                return arrays(self, old, new)
+            case _:
+                return ()
+
+    def _negations(self, old: Negation, new: Negation) -> Differences:
+        """What is refused turns around: a reader may refuse less than the writer did."""
+        refuses_less = self.survives(self.compare(new.refused, old.refused))
+        change = Change.NOT_TYPE_NARROWED if refuses_less else Change.NOT_TYPE_EXTENDED
+        return under(("not",), found(change))
+
+
+def _resolved(node: Node) -> Node:
+    for _ in range(REFERENCES_MAX):
+        if not isinstance(node, Reference):
+            return node
+        node = node.resolve()
+    raise TooComplex(
+        f"The schemas were not compared: a reference leads to {REFERENCES_MAX} others and no schema"
+    )
+
+
+def _changed_type(old: Node, new: Node) -> Differences:
+    if isinstance(old, Nothing) or isinstance(new, Anything):
+        return ()
+    if old.about.connect_type == new.about.connect_type == "bytes":
+        # Connect's converter once wrote decimals as strings and now writes numbers, or the other
+        # way around; both are bytes to it.
+        return ()
+    return found(Change.TYPE_CHANGED)
+
+
+def _about(old: Node, new: Node) -> Differences:
+    before, after = old.about, new.about
+    pairs = (
+        (Change.ID_CHANGED, before.id, after.id),
+        (Change.TITLE_CHANGED, before.title, after.title),
+        (Change.DESCRIPTION_CHANGED, before.description, after.description),
+        (Change.DEFAULT_CHANGED, before.default, after.default),
+    )
+    return tuple(each for change, was, now in pairs if was != now for each in found(change))
