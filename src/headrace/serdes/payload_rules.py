@@ -4,18 +4,13 @@ A payload names its schema by a first byte of 0 and the id in four bytes, or by 
 byte of 1 and the GUID in sixteen. Subjects are Confluent's: by topic, by record, or by both.
 """
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from headrace.serdes.registered_ids import SchemaId
+from headrace.serdes.wire_format import SchemaId, header_name, id_at_front, id_in_header
 
-_MAGIC_ID = 0
-_MAGIC_GUID = 1
-_ID_END = 5
-_GUID_END = 17
 _SHOWN_SUBJECTS_MAX = 3
 
 
@@ -50,13 +45,11 @@ class PayloadRule:
         """Why this payload may not be stored; None if it may, as one that is null."""
         if payload is None:
             return None
-        id_ = _named_in(headers, f"__{self.part}_schema_id")
+        id_ = self._named_in(headers)
         if id_ is None:
-            if len(payload) < _ID_END or payload[0] != _MAGIC_ID:
-                return (
-                    f"its {self.part} does not begin with a schema id (a byte of 0 and four of id)"
-                )
-            id_ = int.from_bytes(payload[1:_ID_END], "big", signed=True)
+            id_ = id_at_front(payload)
+        if id_ is None:
+            return f"its {self.part} does not begin with a schema id (a byte of 0 and four of id)"
         subjects = self.registered.subjects_of(id_)
         if not subjects:
             return f"its {self.part} names schema id {id_}, which is not registered"
@@ -66,6 +59,13 @@ class PayloadRule:
                 f"its {self.part} names schema id {id_}, which is registered under {shown}"
                 f" and not under {self._expected()}"
             )
+        return None
+
+    def _named_in(self, headers: Sequence[tuple[str, bytes | None]]) -> SchemaId | None:
+        name = header_name(self.part)
+        for header, content in headers:
+            if header == name and content is not None:
+                return id_in_header(content)
         return None
 
     def _allows(self, subjects: frozenset[str]) -> bool:
@@ -85,13 +85,3 @@ class PayloadRule:
 def strategy_named(name: str) -> SubjectNameStrategy:
     """By the short name, or by that of Confluent's class."""
     return SubjectNameStrategy(name.rpartition(".")[2])
-
-
-def _named_in(headers: Sequence[tuple[str, bytes | None]], name: str) -> SchemaId | None:
-    for header, content in headers:
-        if header == name and content:
-            if content[0] == _MAGIC_GUID and len(content) == _GUID_END:
-                return str(uuid.UUID(bytes=content[1:]))
-            if content[0] == _MAGIC_ID and len(content) == _ID_END:
-                return int.from_bytes(content[1:], "big", signed=True)
-    return None

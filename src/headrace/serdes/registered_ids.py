@@ -8,6 +8,8 @@ import logging
 
 import msgspec
 
+from headrace.serdes.wire_format import SchemaId
+
 _log = logging.getLogger(__name__)
 
 
@@ -26,9 +28,6 @@ class _Value(msgspec.Struct):
 
 _read_key = msgspec.json.Decoder(_Key).decode
 _read_value = msgspec.json.Decoder(_Value).decode
-
-SchemaId = int | str
-"""The number that a registry gave a schema, or the GUID that payloads name in a header."""
 
 
 class RegisteredIds:

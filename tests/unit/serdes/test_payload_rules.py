@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from headrace.serdes.payload_rules import PayloadRule, SubjectNameStrategy, strategy_named
-from headrace.serdes.registered_ids import SchemaId
+from headrace.serdes.wire_format import SchemaId
 
 GUID = uuid.UUID("7b0a2c37-8a4b-4f0e-9d7b-3c2f0c0f0a11")
 OTHER_GUID = uuid.UUID("00000000-8a4b-4f0e-9d7b-3c2f0c0f0a11")
