@@ -15,7 +15,7 @@ DEFAULTS: dict[str, Any] = {
     "bytes": "\u00ff\u0001",
     "string": "grün",
 }
-CODE_POINTS = "aé\u4e2d\U0001f600\"\\\n"
+CODE_POINTS = 'aé\u4e2d\U0001f600"\\\n'
 
 
 class Schemas:

@@ -113,7 +113,9 @@ def download(pom: Path, libs: Path) -> None:
         check=False,
     )
     if finished.returncode != 0:
-        raise KafkaMissing(f"Maven could not fetch what {pom.name} lists:\n{finished.stdout[-2000:]}")
+        raise KafkaMissing(
+            f"Maven could not fetch what {pom.name} lists:\n{finished.stdout[-2000:]}"
+        )
     partial.rename(libs)
 
 

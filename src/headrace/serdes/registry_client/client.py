@@ -124,6 +124,12 @@ class RegistryClient:
         path = f"/subjects/{_quoted(subject)}"
         return self._identify(path, subject, schema, _flags(normalize=normalize, deleted=deleted))
 
+    def dependencies_of(self, references: Sequence[Reference]) -> tuple[Dependency, ...]:
+        """The texts that are referred to, those that they refer to before them."""
+        texts: dict[str, str] = {}
+        self._collect(references, texts)
+        return tuple(Dependency(name, text) for name, text in texts.items())
+
     def check(
         self, subject: str, schema: NewSchema, version: int | str = "", *, normalize: bool = False
     ) -> Verdict:
@@ -212,9 +218,7 @@ class RegistryClient:
             ) from error
 
     def _with_dependencies(self, told: SubjectVersion) -> RegisteredSchema:
-        texts: dict[str, str] = {}
-        self._collect(told.references, texts)
-        dependencies = tuple(Dependency(name, text) for name, text in texts.items())
+        dependencies = self.dependencies_of(told.references)
         return RegisteredSchema(told.id, told.schema_type, told.schema, dependencies, told)
 
     def _collect(self, references: Sequence[Reference], texts: dict[str, str]) -> None:

@@ -1,0 +1,129 @@
+"""Payloads to values, each by the schema that it names; a reader's schema projects them. SCH-10
+
+Called as confluent-kafka's deserializers are, or by `of_values` and `of_keys` for our consumer.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from headrace.errors import HeadraceError
+from headrace.serdes.clients.formats import Format
+from headrace.serdes.clients.plain_values import maker_of
+from headrace.serdes.clients.registry import Registry
+from headrace.serdes.clients.serializer import Context
+from headrace.serdes.clients.subjects import SubjectName, topic_subject
+from headrace.serdes.registry_client import NewSchema
+from headrace.serdes.schemas import InvalidSchema
+from headrace.serdes.wire_format import (
+    GUID_SIZE,
+    ID_SIZE,
+    SchemaId,
+    UnframedPayload,
+    header_name,
+    id_at_front,
+    id_in_header,
+)
+
+Parsed = TypeVar("Parsed")
+
+_SCHEMAS_MAX = 10_000
+
+
+class UnknownSchema(HeadraceError):
+    """A payload names a schema that the registry does not have."""
+
+
+class SchemaDeserializer(Generic[Parsed]):
+    """Reads payloads as they were written, or as the reader's schema has them."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        format: Format[Parsed],
+        reader: NewSchema | None = None,
+        *,
+        makes: type | None = None,
+        reads_latest: bool = False,
+        latest_with: Mapping[str, str] | None = None,
+        subject_name: SubjectName = topic_subject,
+    ) -> None:
+        """`makes` is a class whose objects the values become.
+
+        `reads_latest` takes the newest schema of the subject as the reader's, or the newest with
+        the properties `latest_with`.
+        """
+        self._registry = registry
+        self._format = format
+        self._reader = None
+        if reader is not None:
+            dependencies = registry.dependencies_of(reader.references)
+            self._reader = format.parse(reader.schema, dependencies)
+        self._make: Callable[[Any], Any] | None = maker_of(makes) if makes is not None else None
+        self._reads_latest = reads_latest or latest_with is not None
+        self._latest_with = latest_with
+        self._subject_name = subject_name
+        self._schemas: dict[SchemaId, Parsed] = {}
+
+    def __call__(self, payload: bytes | None, context: Context | None = None) -> Any:
+        """For confluent-kafka."""
+        if payload is None:
+            return None
+        topic = "" if context is None else context.topic
+        part = "value" if context is None else str(context.field)
+        header = None if context is None else _header(context.headers, header_name(part))
+        return self._read(payload, header, topic, part)
+
+    def of_values(self, topic: str, payload: bytes | None) -> Any:
+        """For `headrace.Consumer(value_deserializer=...)`."""
+        return None if payload is None else self._read(payload, None, topic, "value")
+
+    def of_keys(self, topic: str, payload: bytes | None) -> Any:
+        """For `headrace.Consumer(key_deserializer=...)`."""
+        return None if payload is None else self._read(payload, None, topic, "key")
+
+    def _read(self, payload: bytes, header: bytes | None, topic: str, part: str) -> Any:
+        id_ = None if header is None else id_in_header(header)
+        if id_ is not None and header is not None:
+            before, body = header[GUID_SIZE if isinstance(id_, str) else ID_SIZE :], payload
+        else:
+            id_ = id_at_front(payload)
+            if id_ is None:
+                raise UnframedPayload(
+                    f"the {part} does not begin with a zero byte and a schema id; was it written"
+                    " by a serializer of a registry?"
+                )
+            before, body = self._format.split(payload[ID_SIZE:])
+        writer = self._schema(id_)
+        reader = self._reader_for(topic, part, writer)
+        value = self._format.decode(writer, reader, before, body)
+        return value if self._make is None else self._make(value)
+
+    def _reader_for(self, topic: str, part: str, writer: Parsed) -> Parsed | None:
+        if not self._reads_latest:
+            return self._reader
+        subject = self._subject_name(topic, part, self._format.name(writer))
+        newest = self._registry.latest(subject, self._latest_with)
+        return self._schema(newest.id)
+
+    def _schema(self, id_: SchemaId) -> Parsed:
+        found = self._schemas.get(id_)
+        if found is None:
+            registered = self._registry.schema(id_)
+            if registered is None:
+                raise UnknownSchema(f"the schema registry has no schema {id_}")
+            if registered.type != self._format.type:
+                raise InvalidSchema(
+                    f"schema {id_} is of type {registered.type}, not {self._format.type}"
+                )
+            found = self._format.parse(registered.text, registered.dependencies)
+            if len(self._schemas) >= _SCHEMAS_MAX:
+                self._schemas.clear()
+            self._schemas[id_] = found
+        return found
+
+
+def _header(headers: Any, name: str) -> bytes | None:
+    """The last header of a name, as Java's clients take it."""
+    pairs = headers.items() if isinstance(headers, dict) else headers or ()
+    found = [content for key, content in pairs if key == name]
+    return found[-1] if found else None

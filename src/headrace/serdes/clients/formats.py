@@ -1,0 +1,33 @@
+"""What serializers need of a type of schemas: values to bytes and back."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+from headrace.serdes.schemas import Dependency, SchemaType
+
+Parsed = TypeVar("Parsed")
+
+
+class Format(Protocol[Parsed]):
+    """One type of schemas. What stands before a value is Protobuf's way to its message."""
+
+    @property
+    def type(self) -> SchemaType: ...
+
+    def parse(self, text: str, dependencies: Sequence[Dependency] = ()) -> Parsed: ...
+
+    def name(self, schema: Parsed) -> str | None:
+        """The schema's own name, of which a subject may be made."""
+        ...
+
+    def before(self, schema: Parsed, value: Any) -> bytes:
+        """What follows the schema's id, before the value."""
+        ...
+
+    def encode(self, schema: Parsed, value: Any) -> bytes: ...
+
+    def split(self, body: bytes) -> tuple[bytes, bytes]:
+        """What stood before a value, and the value."""
+        ...
+
+    def decode(self, writer: Parsed, reader: Parsed | None, before: bytes, body: bytes) -> Any: ...

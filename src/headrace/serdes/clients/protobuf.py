@@ -1,0 +1,90 @@
+"""Protobuf for Kafka clients."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+from headrace.serdes.clients.deserializer import SchemaDeserializer
+from headrace.serdes.clients.given_schemas import GivenSchema, made_by, new_schema
+from headrace.serdes.clients.options import DeserializerOptions, SerializerOptions
+from headrace.serdes.clients.registry import Registry
+from headrace.serdes.clients.serializer import SchemaSerializer
+from headrace.serdes.protobuf.indexes import read_indexes, write_indexes
+from headrace.serdes.protobuf.messages import MessageType, message_type, message_type_at
+from headrace.serdes.protobuf.parsing import ProtobufSchema, parse
+from headrace.serdes.schemas import Dependency, SchemaType
+from headrace.serdes.wire_format import UnframedPayload
+
+
+@dataclass(frozen=True, slots=True)
+class ProtobufFormat:
+    """Protobuf: values are messages, of generated classes or not, or their JSON as a dict.
+
+    `message` names the one that values are; without it they are the file's first, unless they are
+    messages and say it themselves.
+    """
+
+    message: str = ""
+    type = SchemaType.PROTOBUF
+
+    def parse(self, text: str, dependencies: Sequence[Dependency] = ()) -> ProtobufSchema:
+        return parse(text, dependencies)
+
+    def name(self, schema: ProtobufSchema) -> str | None:
+        return message_type(schema, self.message).name
+
+    def before(self, schema: ProtobufSchema, value: Any) -> bytes:
+        return write_indexes(self._message_of(schema, value).indexes)
+
+    def encode(self, schema: ProtobufSchema, value: Any) -> bytes:
+        return self._message_of(schema, value).encode(value)
+
+    def split(self, body: bytes) -> tuple[bytes, bytes]:
+        found = read_indexes(body)
+        if found is None:
+            raise UnframedPayload("the payload does not say which message of its schema it is")
+        return body[: found[1]], body[found[1] :]
+
+    def decode(
+        self, writer: ProtobufSchema, reader: ProtobufSchema | None, before: bytes, body: bytes
+    ) -> Any:
+        found = read_indexes(before)
+        assert found is not None, "it was split off as such"
+        written = message_type_at(writer, found[0])
+        if reader is None:
+            return written.decode(body)
+        return message_type(reader, self.message or written.name).decode(body)
+
+    def _message_of(self, schema: ProtobufSchema, value: Any) -> MessageType:
+        descriptor = getattr(value, "DESCRIPTOR", None)
+        return message_type(schema, self.message or getattr(descriptor, "full_name", ""))
+
+
+class ProtobufSerializer(SchemaSerializer[ProtobufSchema]):
+    """Writes values by a Protobuf schema: a text, a Python class, or the subject's newest."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        schema: GivenSchema | None = None,
+        *,
+        message: str = "",
+        **options: Unpack[SerializerOptions],
+    ) -> None:
+        given = new_schema(schema, SchemaType.PROTOBUF)
+        super().__init__(registry, ProtobufFormat(message), given, **options)
+
+
+class ProtobufDeserializer(SchemaDeserializer[ProtobufSchema]):
+    """Reads values by the schema that each names, as the reader's schema or class has them."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        reader: GivenSchema | None = None,
+        *,
+        message: str = "",
+        **options: Unpack[DeserializerOptions],
+    ) -> None:
+        given = new_schema(reader, SchemaType.PROTOBUF)
+        super().__init__(registry, ProtobufFormat(message), given, **made_by(reader), **options)
