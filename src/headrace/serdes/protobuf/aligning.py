@@ -15,11 +15,12 @@ from headrace.serdes.protobuf.elements import Field, File, Message
 
 
 def align(file: File, descriptor: FileDescriptorProto) -> None:
-    clear_json_names(
-        [field for extend in file.extends for field in extend.fields], list(descriptor.extension)
-    )
-    for message, made in zip(file.messages, descriptor.message_type, strict=True):
-        align_message(message, made)
+    extending = [field for extend in file.extends for field in extend.fields]
+    clear_json_names(extending, list(descriptor.extension))
+    written = {message.name: message for message in (*file.messages, *groups_of(extending))}
+    for made in descriptor.message_type:
+        if made.name in written:
+            align_message(written[made.name], made)
 
 
 def align_message(message: Message, made: DescriptorProto) -> None:
@@ -27,9 +28,7 @@ def align_message(message: Message, made: DescriptorProto) -> None:
     extending = [field for extend in message.extends for field in extend.fields]
     clear_json_names([*message.fields, *members], list(made.field))
     clear_json_names(extending, list(made.extension))
-    groups = [
-        field.group for field in (*message.fields, *members, *extending) if field.group is not None
-    ]
+    groups = groups_of([*message.fields, *members, *extending])
     written = {nested.name: nested for nested in (*message.messages, *groups)}
     order_nested(message, made)
     for nested in made.nested_type:
@@ -37,6 +36,10 @@ def align_message(message: Message, made: DescriptorProto) -> None:
             align_message(written[nested.name], nested)
         else:
             clear_json_names([], list(nested.field))
+
+
+def groups_of(fields: list[Field]) -> list[Message]:
+    return [field.group for field in fields if field.group is not None]
 
 
 def clear_json_names(fields: list[Field], made: list[FieldDescriptorProto]) -> None:

@@ -5,14 +5,13 @@ strangers: it runs in a folder of its own, with bounds on time and memory, and a
 """
 
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 
+from headrace.serdes.protobuf.known_imports import bundled_roots, mentioned_files
 from headrace.serdes.schemas import InvalidSchema
 
 MAIN_FILE = "default"
@@ -22,13 +21,11 @@ PROTOC_TIMEOUT_S = 30
 PROTOC_CPU_S = 20
 PROTOC_MEMORY_KB = 1 << 20
 REASON_CHARS_MAX = 1000
-TEXT_CHARS_MAX = 4 << 20
+TEXT_CHARS_MAX = 1 << 20
+"""As many as fit into a record of Kafka's usual bound."""
+
+COMPLAINT_BYTES_MAX = 1 << 16
 NAME_CHARS_MAX = 500
-
-OWN_IMPORTS = Path(__file__).parent / "imports"
-"""What Confluent's registry knows beyond Protobuf's own files: confluent/meta.proto and others."""
-
-GOOGLE_TYPES = "google/type"
 
 BOUNDED = 'ulimit -v "$1" && ulimit -t "$2" && shift 2 && exec "$@"'
 
@@ -42,13 +39,13 @@ def compile_files(text: str, imports: Mapping[str, str]) -> bytes:
     if len(text) + sum(map(len, imports.values())) > TEXT_CHARS_MAX:
         raise InvalidSchema(f"the Protobuf schema is longer than {TEXT_CHARS_MAX} characters")
     with tempfile.TemporaryDirectory(prefix="headrace-proto-") as folder:
-        given = Path(folder, "given")
+        given, known = Path(folder, "given"), Path(folder, "known")
+        known.mkdir()
         for name, content in {**imports, MAIN_FILE: text}.items():
             write_within(given, name, content)
-        roots = [given, OWN_IMPORTS, *bundled_imports()]
-        if any(GOOGLE_TYPES in content for content in (text, *imports.values())):
-            roots.append(google_types(Path(folder, "google-types")))
-        return run_protoc(roots, Path(folder, "out"))
+        for name, content in mentioned_files([text, *imports.values()]).items():
+            write_within(known, name, content)
+        return run_protoc([given, known, *bundled_roots()], Path(folder, "out"))
 
 
 def run_protoc(roots: list[Path], out: Path) -> bytes:
@@ -70,7 +67,8 @@ def run_protoc(roots: list[Path], out: Path) -> bytes:
     if done.returncode < 0 or not (done.returncode or out.exists()):
         raise InvalidSchema("protoc ended at its bounds of time or memory, or broke down")
     if done.returncode:
-        complaints = done.stderr.decode("utf-8", "replace").replace(f"{roots[0]}/", "")
+        complaints = done.stderr[:COMPLAINT_BYTES_MAX].decode("utf-8", "replace")
+        complaints = complaints.replace(f"{roots[0]}/", "")
         raise InvalidSchema(reason_of(complaints))
     return out.read_bytes()
 
@@ -115,32 +113,3 @@ def protoc_path() -> str:
     """protoc beside this Python, as its package installs it, or the one on the path."""
     beside = Path(sys.executable).parent / "protoc"
     return str(beside) if beside.exists() else "protoc"
-
-
-def bundled_imports() -> list[Path]:
-    """Where google/protobuf/timestamp.proto and the like are, if protoc does not find them."""
-    beside = Path(sys.executable).parent.parent / "include"
-    return [beside] if (beside / "google" / "protobuf").is_dir() else []
-
-
-def google_types(folder: Path) -> Path:
-    """A folder with google/type alone; the one of the installed package holds much else."""
-    target = folder / GOOGLE_TYPES
-    target.mkdir(parents=True)
-    for path in google_type_files():
-        shutil.copyfile(path, target / path.name)
-    return folder
-
-
-def google_type_files() -> list[Path]:
-    spec = find_spec("google.type")
-    places = (spec and spec.submodule_search_locations) or ()
-    return [path for place in places for path in Path(place).glob("*.proto")]
-
-
-def is_always_there(name: str) -> bool:
-    """Whether a file can be imported without being brought along."""
-    parts = safe_parts(name)
-    if any(root.joinpath(*parts).is_file() for root in (OWN_IMPORTS, *bundled_imports())):
-        return True
-    return any(f"{GOOGLE_TYPES}/{path.name}" == name for path in google_type_files())

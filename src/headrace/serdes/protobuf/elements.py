@@ -65,7 +65,8 @@ Range: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Reserved:
-    values: tuple[Range | str, ...]
+    values: tuple[Range | Quoted | Word, ...]
+    """Numbers and names. A name is a string, or in editions a word."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,15 +73,16 @@ def lift(file: FileDescriptorProto, pool: DescriptorPool) -> File:
 
 def lifted_file(file: Any) -> File:
     is_edition = file.syntax == "editions"
+    groups = groups_of(file.extension, file.message_type)
     return File(
         syntax="" if is_edition else file.syntax,
         edition=Edition.Name(file.edition).removeprefix("EDITION_") if is_edition else "",
         package=file.package,
         imports=imports_of(file),
         options=options_of(file.options),
-        messages=tuple(message_of(message, file.syntax) for message in file.message_type),
-        enums=tuple(map(enum_of, file.enum_type)),
-        extends=extends_of(file.extension, file.syntax, {}),
+        messages=messages_of(file.message_type, file.syntax, groups),
+        enums=tuple(enum_of(enum, file.syntax) for enum in file.enum_type),
+        extends=extends_of(file.extension, file.syntax, groups),
         services=tuple(map(service_of, file.service)),
     )
 
@@ -94,7 +95,7 @@ def imports_of(file: Any) -> tuple[Import, ...]:
 
 
 def message_of(message: Any, syntax: str) -> Message:
-    groups = {nested.name: nested for nested in message.nested_type} if has_groups(message) else {}
+    groups = groups_of((*message.field, *message.extension), message.nested_type)
     fields: list[Field] = []
     oneofs: list[list[Field]] = [[] for _ in message.oneof_decl]
     for field in message.field:
@@ -102,11 +103,6 @@ def message_of(message: Any, syntax: str) -> Message:
         made = field_of(field, syntax, groups, is_member=is_member)
         (oneofs[field.oneof_index] if is_member else fields).append(made)
     extends = extends_of(message.extension, syntax, groups)
-    names_of_groups = {
-        field.type_name.rpartition(".")[2]
-        for field in (*message.field, *message.extension)
-        if field.type == FieldDescriptorProto.TYPE_GROUP
-    }
     return Message(
         message.name,
         tuple(fields),
@@ -115,16 +111,12 @@ def message_of(message: Any, syntax: str) -> Message:
             for declared, members in zip(message.oneof_decl, oneofs, strict=True)
             if members
         ),
-        tuple(
-            message_of(nested, syntax)
-            for nested in message.nested_type
-            if nested.name not in names_of_groups
-        ),
-        tuple(map(enum_of, message.enum_type)),
+        messages_of(message.nested_type, syntax, groups),
+        tuple(enum_of(enum, syntax) for enum in message.enum_type),
         options_of(message.options),
         (
             *(Reserved(((found.start, found.end - 1),)) for found in message.reserved_range),
-            *(Reserved((name,)) for name in message.reserved_name),
+            *reserved_names(message.reserved_name, syntax),
         ),
         tuple(map(extensions_of, message.extension_range)),
         extends,
@@ -132,11 +124,20 @@ def message_of(message: Any, syntax: str) -> Message:
     )
 
 
-def has_groups(message: Any) -> bool:
-    return any(
-        field.type == FieldDescriptorProto.TYPE_GROUP
-        for field in (*message.field, *message.extension)
-    )
+def messages_of(
+    messages: Iterable[Any], syntax: str, groups: dict[str, Any]
+) -> tuple[Message, ...]:
+    return tuple(message_of(found, syntax) for found in messages if found.name not in groups)
+
+
+def groups_of(fields: Iterable[Any], messages: Iterable[Any]) -> dict[str, Any]:
+    """The messages that are written within a field, by name."""
+    names = {
+        field.type_name.rpartition(".")[2]
+        for field in fields
+        if field.type == FieldDescriptorProto.TYPE_GROUP
+    }
+    return {message.name: message for message in messages if message.name in names}
 
 
 def field_of(field: Any, syntax: str, groups: dict[str, Any], *, is_member: bool) -> Field:
@@ -185,7 +186,12 @@ def extensions_of(found: Any) -> Extensions:
     return Extensions((numbers,), options_of(found.options))
 
 
-def enum_of(enum: Any) -> Enum:
+def reserved_names(names: Iterable[str], syntax: str) -> Iterable[Reserved]:
+    for name in names:
+        yield Reserved((Word(name) if syntax == "editions" else Quoted(name.encode()),))
+
+
+def enum_of(enum: Any, syntax: str) -> Enum:
     return Enum(
         enum.name,
         tuple(
@@ -194,7 +200,7 @@ def enum_of(enum: Any) -> Enum:
         options_of(enum.options),
         (
             *(Reserved(((found.start, found.end),)) for found in enum.reserved_range),
-            *(Reserved((name,)) for name in enum.reserved_name),
+            *reserved_names(enum.reserved_name, syntax),
         ),
         VISIBILITY_NAMES.get(enum.visibility, ""),
     )

@@ -29,6 +29,7 @@ from headrace.serdes.protobuf.elements import (
 )
 from headrace.serdes.protobuf.maps import with_map_types
 from headrace.serdes.protobuf.names import Names, resolve, within
+from headrace.serdes.protobuf.printing import value_text
 from headrace.serdes.protobuf.reading import together, whole_number
 
 MAP_TYPE = re.compile(r"map<(\S+), (\S+)>")
@@ -263,6 +264,8 @@ def reserved_one_by_one(reserved: Iterable[Reserved]) -> tuple[Reserved, ...]:
         Reserved((value,))
         for value in sorted(
             values,
-            key=lambda value: (NAME_PLACE, value) if isinstance(value, str) else (value[0], ""),
+            key=lambda value: (
+                (value[0], "") if isinstance(value, tuple) else (NAME_PLACE, value_text(value))
+            ),
         )
     )

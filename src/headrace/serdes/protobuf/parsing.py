@@ -25,14 +25,14 @@ from headrace.serdes.protobuf.compiling import (
     MAIN_FILE,
     TEXT_CHARS_MAX,
     compile_files,
-    is_always_there,
 )
 from headrace.serdes.protobuf.elements import File, Import, map_entries
+from headrace.serdes.protobuf.known_imports import is_always_there
 from headrace.serdes.protobuf.lifting import lift
 from headrace.serdes.protobuf.maps import with_map_types
 from headrace.serdes.protobuf.names import Names, all_messages, names_of
 from headrace.serdes.protobuf.normalizing import normalize
-from headrace.serdes.protobuf.printing import print_file
+from headrace.serdes.protobuf.printing import print_file, quoted
 from headrace.serdes.protobuf.pruning import (
     META,
     uses_meta,
@@ -44,7 +44,7 @@ from headrace.serdes.schemas import Dependency, InvalidSchema, SchemaType
 
 DESCRIPTOR_FILE = FileDescriptorProto.FromString(DESCRIPTOR.serialized_pb)
 
-BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}\s*")
+BASE64 = re.compile(r"[A-Za-z0-9+/\s]+={0,2}")
 
 KEPT_MAX = 1024
 KEPT_CHARS_MAX = 1 << 16
@@ -149,6 +149,8 @@ def parse_afresh(text: str, dependencies: tuple[Dependency, ...]) -> ProtobufSch
         raise InvalidSchema(f"the Protobuf schema is longer than {TEXT_CHARS_MAX} characters")
     if not text.strip():
         raise InvalidSchema("the Protobuf schema is empty")
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise InvalidSchema("the Protobuf schema has characters that are no Unicode")
     imports = {
         dependency.name: source_of(dependency, dependencies[:place])
         for place, dependency in enumerate(dependencies)
@@ -160,7 +162,7 @@ def parse_afresh(text: str, dependencies: tuple[Dependency, ...]) -> ProtobufSch
 
 def is_serialized(text: str) -> bool:
     """A .proto text has signs in it that base64 has not."""
-    return BASE64.fullmatch(text) is not None
+    return BASE64.fullmatch(text.strip()) is not None
 
 
 def source_of(dependency: Dependency, earlier: tuple[Dependency, ...]) -> str:
@@ -252,7 +254,7 @@ def from_descriptor(file: FileDescriptorProto, imports: dict[str, str]) -> Proto
 
 def imported_files(names: Sequence[str], imports: dict[str, str]) -> Iterator[FileDescriptorProto]:
     if names:
-        lines = "".join(f'import "{name}";\n' for name in names)
+        lines = "".join(f"import {quoted(name)};\n" for name in names)
         compiled = compile_files(f'syntax = "proto3";\n{lines}', imports)
         yield from list(FileDescriptorSet.FromString(compiled).file)[:-1]
 

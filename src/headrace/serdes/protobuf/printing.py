@@ -61,9 +61,11 @@ def print_file(file: File) -> str:
 
 
 def import_lines(file: File) -> list[str]:
-    plain = [f'import "{found.name}";\n' for found in file.imports if not found.kind]
-    others = [f'import {found.kind} "{found.name}";\n' for found in file.imports if found.kind]
-    return plain + others
+    """Plain ones first, as in the original."""
+    return [
+        f"import {found.kind}{' ' * bool(found.kind)}{quoted(found.name)};\n"
+        for found in sorted(file.imports, key=lambda found: bool(found.kind))
+    ]
 
 
 def message_text(message: Message) -> str:
@@ -135,7 +137,7 @@ def field_text(field: Field) -> str:
 
 def reserved_line(reserved: Reserved, last: int) -> str:
     values = [
-        f'"{value}"' if isinstance(value, str) else range_text(value, last)
+        range_text(value, last) if isinstance(value, tuple) else value_text(value)
         for value in reserved.values
     ]
     return f"reserved {', '.join(values)};\n"
@@ -211,6 +213,10 @@ def comma_separated(texts: list[str]) -> str:
     return "".join(
         indented(f"{text}{',' if index < last else ''}\n") for index, text in enumerate(texts)
     )
+
+
+def quoted(text: str) -> str:
+    return f'"{escaped(text.encode())}"'
 
 
 def escaped(content: bytes) -> str:

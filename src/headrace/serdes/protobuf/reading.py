@@ -209,12 +209,12 @@ class Reader:
         return f"map<{key}, {value}>"
 
     def reserved(self, last: int) -> Reserved:
-        values: list[Range | str] = []
+        values: list[Range | Quoted | Word] = []
         while True:
             if self.next.kind is Kind.STRING:
-                values.append(self.string_text())
+                values.append(Quoted(self.string()))
             elif self.next.kind is Kind.WORD:
-                values.append(self.word())
+                values.append(Word(self.word()))
             else:
                 values.append(self.range(last))
             if not self.take(","):

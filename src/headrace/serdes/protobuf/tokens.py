@@ -9,6 +9,7 @@ from headrace.serdes.schemas import InvalidSchema
 TOKEN = re.compile(
     r"""
     (?P<blank>(?:\s|//[^\n]*|/\*.*?\*/|\ufeff)+)
+    | (?P<unclosed>/\*)
     | (?P<word>[A-Za-z_][A-Za-z0-9_]*)
     | (?P<number>\.?[0-9](?:[eE][+-]|[A-Za-z0-9_.])*)
     | (?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
@@ -53,6 +54,8 @@ def tokens_of(text: str) -> list[Token]:
         found = TOKEN.match(text, position)
         if found is None:
             raise InvalidSchema(f"{place(text, position)}: no Protobuf begins like this")
+        if found.lastgroup == "unclosed":
+            raise InvalidSchema(f"{place(text, position)}: the comment has no end")
         kind = KINDS.get(found.lastgroup or "")
         if kind is not None:
             tokens.append(Token(kind, found.group(), position))

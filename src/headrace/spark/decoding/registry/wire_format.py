@@ -12,8 +12,6 @@ HEADER_BYTES = 5
 UNFRAMED = -1
 NO_PAYLOAD = -2
 
-INDEXES_MAX = 64
-
 
 @dataclass(frozen=True, slots=True)
 class Framed:
@@ -50,37 +48,6 @@ def unframe(payloads: Any) -> Framed:
         spans.rows,
     )
     return Framed(ids, bytes_column(bodies, pa.binary()))
-
-
-def message_indexes(body: bytes) -> tuple[tuple[int, ...], int] | None:
-    """Protobuf's way to a message within its file, and where the message begins; None if bad."""
-    found = read_zigzag(body, 0)
-    if found is None or not 0 <= found[0] <= INDEXES_MAX:
-        return None
-    count, at = found
-    if count == 0:
-        return (0,), at
-    indexes = []
-    for _ in range(count):
-        found = read_zigzag(body, at)
-        if found is None:
-            return None
-        index, at = found
-        indexes.append(index)
-    return tuple(indexes), at
-
-
-def read_zigzag(body: bytes, at: int) -> tuple[int, int] | None:
-    value = 0
-    for shift in range(0, 35, 7):
-        if at >= len(body):
-            return None
-        byte = body[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (value >> 1) ^ -(value & 1), at
-    return None
 
 
 def null_payloads(count: int) -> Any:
