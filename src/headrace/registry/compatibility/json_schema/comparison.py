@@ -1,11 +1,14 @@
 """Whether data of one JSON Schema can be read with another: the heart of the comparison.
 
-Schemas may be recursive, so a pair that is being compared already is assumed to be compatible.
-That assumption may prove wrong later, after others have used it. Hence the comparison is repeated
-with the pairs that proved incompatible until nothing new is found: the greatest fixed point.
+Schemas may be recursive, so where a reference leads to a pair of schemas that has not been compared
+yet, the pair is assumed to be compatible and compared later. Where the assumption proves wrong,
+those who made it are compared again, until no verdict changes: the greatest fixed point. What is
+written without references is a tree of bounded depth, and compared at once.
 """
 
+from collections import deque
 from enum import Enum
+from typing import TypeAlias
 
 from headrace.errors import HeadraceError
 from headrace.registry.compatibility.json_schema import changes, scalars
@@ -31,15 +34,19 @@ from headrace.registry.compatibility.json_schema.objects import objects
 from headrace.registry.compatibility.json_schema.reading import read
 from headrace.serdes.json_schema.parsing import JsonSchema
 
-PAIRS_MAX = 100_000
+PAIRS_MAX = 500_000
 """Pairs of parts that one comparison looks at, some seconds of work: `oneOf` by `oneOf` grows
 with the square, and a registry must answer."""
 
-DEPTH_MAX = 80
-"""Pairs within pairs, so that a chain of references cannot exhaust the stack."""
+DIFFERENCES_MAX = 50
+"""Differences kept of one pair: a definition that many others use is told for each of its uses."""
 
 REFERENCES_MAX = 100
 """References to references, before a schema is found."""
+
+
+Pair: TypeAlias = tuple[int, int]
+"""Two nodes by identity. A comparison holds its nodes, so no identity is used twice."""
 
 
 class Policy(Enum):
@@ -81,70 +88,80 @@ def differences(
     reader: JsonSchema, writer: JsonSchema, *, policy: Policy = Policy.STRICT
 ) -> Differences:
     """All that differs, harmful or not."""
-    old, new = read(writer), read(reader)
-    broken: dict[tuple[int, int], Differences] = {}
-    left = PAIRS_MAX
-    while True:
-        comparison = _Comparison(policy.survived, broken, left)
-        result = comparison.compare(old, new)
-        found_broken = comparison.broken()
-        if not comparison.has_assumed or found_broken.keys() == broken.keys():
-            return result
-        broken, left = found_broken, comparison.left
+    return _Comparison(policy.survived).run(read(writer), read(reader))
 
 
 class _Comparison:
-    """One pass over a pair of schemas. Nodes live as long as it does, so identities are safe."""
+    """Verdicts about pairs of schemas, and who relied on them."""
 
-    def __init__(
-        self,
-        survived: frozenset[Change],
-        known_broken: dict[tuple[int, int], Differences],
-        left: int,
-    ) -> None:
-        self.left = left
-        self.has_assumed = False
+    def __init__(self, survived: frozenset[Change]) -> None:
         self._survived = survived
-        self._known_broken = known_broken
-        self._results: dict[tuple[int, int], Differences] = {}
-        self._running: set[tuple[int, int]] = set()
+        self._left = PAIRS_MAX
+        self._nodes: dict[Pair, tuple[Node, Node]] = {}
+        self._results: dict[Pair, Differences] = {}
+        self._users: dict[Pair, set[Pair]] = {}
+        self._waiting: deque[Pair] = deque()
+        self._current: Pair | None = None
+
+    def run(self, old: Node, new: Node) -> Differences:
+        root = self._pair(old, new)
+        while self._waiting:
+            pair = self._waiting.popleft()
+            was_broken = self._is_broken(pair)
+            self._evaluate(pair)
+            if self._is_broken(pair) != was_broken:
+                self._waiting.extend(self._users[pair])
+        if len(self._nodes) > 1:
+            # The verdicts hold. Once more, from the last pair that was met to the first one, so
+            # that the differences within a pair are told with all that was found about its parts.
+            for pair in reversed(self._nodes):
+                self._evaluate(pair)
+        return self._results[root]
 
     def survives(self, differences: Differences) -> bool:
         return all(each.change in self._survived for each in differences)
-
-    def broken(self) -> dict[tuple[int, int], Differences]:
-        """The pairs that no assumption can save."""
-        return {pair: each for pair, each in self._results.items() if not self.survives(each)}
 
     def compare(self, old: Node | None, new: Node | None) -> Differences:
         if old is None:
             return () if new is None else found(Change.SCHEMA_ADDED)
         if new is None:
             return found(Change.SCHEMA_REMOVED)
-        old, new = _resolved(old), _resolved(new)
-        pair = (id(old), id(new))
-        if pair in self._results:
-            return self._results[pair]
-        if pair in self._running:
-            self.has_assumed |= pair not in self._known_broken
-            return self._known_broken.get(pair, ())
         self._count()
-        self._running.add(pair)
-        self._results[pair] = result = self._kinds(old, new)
-        self._running.discard(pair)
-        return result
+        if not isinstance(old, Reference) and not isinstance(new, Reference):
+            return self._kinds(old, new)
+        pair = self._pair(old, new)
+        if self._current is not None:
+            self._users[pair].add(self._current)
+        return self._results[pair]
+
+    def _pair(self, old: Node, new: Node) -> Pair:
+        """A pair that references lead to, assumed to be compatible when it is met first."""
+        nodes = _resolved(old), _resolved(new)
+        pair = (id(nodes[0]), id(nodes[1]))
+        if pair not in self._nodes:
+            self._nodes[pair] = nodes
+            self._results[pair] = ()
+            self._users[pair] = set()
+            self._waiting.append(pair)
+        return pair
+
+    def _evaluate(self, pair: Pair) -> None:
+        self._current = pair
+        result = self._kinds(*self._nodes[pair])
+        if len(result) > DIFFERENCES_MAX:
+            broken = tuple(each for each in result if each.change not in self._survived)
+            result = (broken or result)[:DIFFERENCES_MAX]
+        self._results[pair] = result
+
+    def _is_broken(self, pair: Pair) -> bool:
+        return not self.survives(self._results[pair])
 
     def _count(self) -> None:
-        self.left -= 1
-        if self.left < 0:
+        self._left -= 1
+        if self._left < 0:
             raise TooComplex(
                 f"The schemas were not compared to the end: more than {PAIRS_MAX} pairs of their "
                 "parts would have to be. Make oneOf, anyOf and allOf shorter"
-            )
-        if len(self._running) >= DEPTH_MAX:
-            raise TooComplex(
-                f"The schemas were not compared to the end: they are more than {DEPTH_MAX} levels "
-                "deep. Make chains of definitions shorter"
             )
 
     def _kinds(self, old: Node, new: Node) -> Differences:

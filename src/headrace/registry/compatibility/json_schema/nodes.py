@@ -153,7 +153,13 @@ class Reference:
     """Resolved when it is asked for, since definitions may lead back to themselves."""
 
     about: About = About()
-    resolve: "Callable[[], Node]"
+    find: "Callable[[], Node]"
+    target: "Node | None" = None
+
+    def resolve(self) -> "Node":
+        if self.target is None:
+            self.target = self.find()
+        return self.target
 
 
 Node: TypeAlias = (

@@ -66,10 +66,10 @@ class _Reader:
         return _whole(parts, _about(schema, place.draft))
 
     def _reference(self, place: Place, target: str, about: About) -> Node:
-        def resolve() -> Node:
+        def find() -> Node:
             return self.node(self._documents.resolve(target, place.base))
 
-        return nodes.Reference(about=about, resolve=resolve)
+        return nodes.Reference(about=about, find=find)
 
     def _parts(self, place: Place, schema: dict[str, Any]) -> list[Node]:
         parts: list[Node] = []

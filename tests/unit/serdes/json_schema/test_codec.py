@@ -1,0 +1,79 @@
+"""Values written as JSON and read again, held against their schema."""
+
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from uuid import UUID
+
+import pydantic
+import pytest
+
+from headrace.serdes.json_schema.codec import InvalidValue, decode, encode
+from headrace.serdes.json_schema.parsing import parse
+
+ORDER = parse('{"properties": {"id": {"type": "integer"}}, "required": ["id"]}')
+
+
+@dataclass
+class Order:
+    id: int
+    day: date
+
+
+class Model(pydantic.BaseModel):
+    id: int = pydantic.Field(serialization_alias="key")
+
+
+def test_a_value_is_read_as_it_was_written() -> None:
+    value = {"id": 1, "name": "ada", "tags": ["a", None, 1.5]}
+    assert decode(ORDER, encode(ORDER, value)) == value
+
+
+def test_a_dataclass_is_written_by_its_fields() -> None:
+    assert encode(ORDER, Order(1, date(2026, 1, 2))) == b'{"id":1,"day":"2026-01-02"}'
+
+
+def test_a_model_is_written_by_its_aliases() -> None:
+    assert encode(parse("{}"), Model(id=1)) == b'{"key":1}'
+
+
+def test_a_decimal_is_written_with_all_its_digits() -> None:
+    assert encode(parse('{"type": "string"}'), Decimal("1.10")) == b'"1.10"'
+
+
+def test_what_is_checked_is_what_was_written() -> None:
+    with pytest.raises(InvalidValue, match="is not of type"):
+        encode(parse('{"type": "number"}'), Decimal("1.10"))
+
+
+def test_a_uuid_is_a_string() -> None:
+    assert encode(parse('{"type": "string", "format": "uuid"}'), UUID(int=1))
+
+
+def test_an_invalid_value_is_not_written() -> None:
+    with pytest.raises(InvalidValue, match=r'at #/id: "x" is not of type "integer"'):
+        encode(ORDER, {"id": "x"})
+
+
+def test_an_invalid_value_is_not_read() -> None:
+    with pytest.raises(InvalidValue, match='#: "id" is a required property'):
+        decode(ORDER, b"{}")
+
+
+def test_a_check_may_be_left_out() -> None:
+    assert decode(ORDER, encode(ORDER, {}, validated=False), validated=False) == {}
+
+
+def test_many_faults_are_counted() -> None:
+    with pytest.raises(InvalidValue, match="and at 2 more places"):
+        encode(parse('{"items": {"type": "string"}}'), [1, 2, 3, 4, 5])
+
+
+def test_what_has_no_form_in_json_is_told() -> None:
+    with pytest.raises(InvalidValue, match="object has no form in JSON"):
+        encode(ORDER, {"id": object()})
+
+
+def test_bytes_that_are_no_json_are_told() -> None:
+    with pytest.raises(InvalidValue, match="is no JSON"):
+        decode(ORDER, b"\x00\x01")
