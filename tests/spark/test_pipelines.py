@@ -136,6 +136,43 @@ def test_an_expectation_that_fails_keeps_nothing_of_the_batch_and_says_what_to_d
     assert not list((folder.path / "lake" / "staging" / "o").glob("*.parquet"))
 
 
+@pytest.mark.parametrize("keys", ["", "KEYS (id)"])
+def test_a_gate_promotes_nothing_of_a_batch_with_too_many_refused_rows(
+    keys: str, folder: Folder, make_topic: MakeTopic
+) -> None:
+    """ARC-4"""
+    topic = make_topic()
+    gate = "[zones.trusted]\nquarantined_max = {}\njudged_rows_min = 4\n"
+    settings = toml("gated", topic, SCHEMA)
+    folder.write(
+        pipeline_toml=settings + gate.format(0.5),
+        tables_sql="CREATE STREAMING TABLE trusted.o"
+        " (CONSTRAINT named EXPECT (name IS NOT NULL) ON VIOLATION QUARANTINE ROW)"
+        f" {keys} AS SELECT id, name FROM STREAM(sources.events);",
+    )
+    send(folder.broker, topic, [order(1), *(order(n, name=None) for n in (2, 3, 4))])
+    with pytest.raises(FlowsFailed, match=r"3 of 4 rows for trusted.o .*\(named 3\).* 50% at most"):
+        folder.once()
+    assert folder.rows("trusted.o", "id") == []
+    assert folder.rows("quarantine.trusted__o", "rule") == []
+    folder.write(pipeline_toml=settings + gate.format(0.75))
+    folder.once()
+    assert folder.rows("trusted.o", "id") == [1]
+    assert folder.rows("quarantine.trusted__o", "rule") == ["named"] * 3
+
+
+def test_a_pipeline_that_breaks_rules_of_promotion_does_not_run(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """ARC-4"""
+    folder.write(
+        pipeline_toml=toml("ruled", make_topic(), SCHEMA) + '[zones.trusted]\nreads = ["staging"]',
+        tables_sql="CREATE STREAMING TABLE trusted.o AS SELECT id FROM STREAM(sources.events);",
+    )
+    with pytest.raises(PipelineError, match=r"tables.sql:1: trusted.o reads sources.events"):
+        folder.once()
+
+
 def test_refused_rows_go_to_the_dead_letter_topic_too_and_come_back_after_a_fix(
     folder: Folder, make_topic: MakeTopic
 ) -> None:

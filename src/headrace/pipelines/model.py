@@ -252,6 +252,39 @@ def output_mode(flow: Flow, target: Dataset) -> str:
     return "update" if is_keyed or flow.realtime is not None else "append"
 
 
+class Requirement(enum.Enum):
+    """What a zone may ask of each of its tables."""
+
+    CHECKS = "checks"
+    """An expectation or a key."""
+    EXPECTATIONS = "expectations"
+    KEY = "key"
+    COMMENT = "comment"
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Above which share of refused rows nothing of a batch is promoted into a zone."""
+
+    quarantined_max: float
+    """1 is all rows of a batch."""
+    rows_min: int = 100
+    """Smaller batches are not judged: one bad row of three says little."""
+
+    def is_shut(self, rows: int, quarantined: int) -> bool:
+        return rows >= self.rows_min and quarantined > self.quarantined_max * rows
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """What a zone asks for before rows are promoted into it (ARC-4)."""
+
+    reads: tuple[str, ...] | None = None
+    """The zones that its tables may read, `sources` and `quarantine`; None takes the usual way."""
+    requires: tuple[Requirement, ...] = ()
+    gate: Gate | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class PipelineSettings:
     """What pipeline.toml says of the pipeline as a whole."""
@@ -271,6 +304,8 @@ class PipelineSettings:
     group: str | None = None
     """The consumer group under which progress is visible; None makes `pipeline.flow`."""
     zones: tuple[str, ...] = ZONES
+    promotions: Mapping[str, Promotion] = field(default_factory=dict)
+    """By zone, of those that pipeline.toml declares rules for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError
 from headrace.pipelines.analysing import graph as graphs
+from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.graph import Graph
 from headrace.pipelines.model import Pipeline, Sink, StreamingTable
 from headrace.pipelines.problems import Problem, in_order, nearest
@@ -111,7 +112,8 @@ def _topics_to_come(pipeline: Pipeline, present: set[str]) -> Iterator[str]:
 def _without_spark(pipeline: Pipeline) -> Report:
     graph = graphs.graph_of(pipeline)
     note = "columns were not checked, for want of Spark; what functions read is as it is written"
-    return Report(graph, tuple(graphs.problems(graph)), (note,))
+    found = (*graphs.problems(graph), *promotion.problems(graph))
+    return Report(graph, found, (note,))
 
 
 def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
@@ -129,4 +131,5 @@ def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
         name: tuple((one.name, one.dataType.simpleString()) for one in schema.fields)
         for name, schema in analysis.schemas.items()
     }
-    return Report(graph, (*graphs.problems(graph), *analysis.problems), (), columns)
+    found = (*graphs.problems(graph), *promotion.problems(graph), *analysis.problems)
+    return Report(graph, found, (), columns)

@@ -9,17 +9,26 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
-import msgspec
-
+from headrace.pipelines.declaring.settings_tables import (
+    PipelineTable,
+    SourceTable,
+    Table,
+    ZoneTable,
+    converted,
+)
 from headrace.pipelines.intervals import schedule_complaint, seconds_of
 from headrace.pipelines.model import (
+    QUARANTINE,
     SOURCES,
     ZONES,
     Architecture,
+    Gate,
     PipelineSettings,
     Place,
+    Promotion,
+    Requirement,
     Source,
 )
 from headrace.pipelines.names import TAKEN, WORD
@@ -30,43 +39,6 @@ _VARIABLE = re.compile(r"\$\$|\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]")
 _KEY = re.compile(r"""\s*["']?([\w.\-]+)["']?\s*=""")
 
-
-_DEFAULTS = PipelineSettings(name="")
-
-
-class PipelineTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[pipeline]`."""
-
-    name: str
-    version: str | int | float = "1"
-    architecture: Literal["kappa", "lambda"] = "kappa"
-    bootstrap: str = _DEFAULTS.bootstrap
-    lake: str = _DEFAULTS.lake
-    master: str = _DEFAULTS.master
-    trigger: str = _DEFAULTS.trigger
-    refresh: str = _DEFAULTS.refresh
-    group: str | None = None
-    libraries: tuple[str, ...] = _DEFAULTS.libraries
-
-
-class SourceTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[sources.name]`."""
-
-    topic: str | None = None
-    topics: tuple[str, ...] = ()
-    pattern: str | None = None
-    format: Literal["bytes", "json", "csv", "avro", "protobuf"] = "bytes"
-    schema: str | None = None
-    message: str | None = None
-    connector: Literal["headrace", "kafka"] = "headrace"
-    where: str | None = None
-    category: str | None = None
-    priority: int = 0
-    options: dict[str, str | int | float | bool] = {}
-
-
-_Table = TypeVar("_Table", PipelineTable, SourceTable)
-Scalars = dict[str, str | int | float | bool]
 TABLES = ("pipeline", "spark", "client", "sources", "zones")
 
 
@@ -84,9 +56,8 @@ class SettingsFile:
 
     def settings(self) -> PipelineSettings:
         """What the file says of the pipeline as a whole."""
-        table = self._converted(PipelineTable, self._tables.get("pipeline", {}), "pipeline")
-        if table is None:
-            return PipelineSettings(name=self.directory.name)
+        given = self._tables.get("pipeline", {"name": "unnamed"})
+        table = self._converted(PipelineTable, given, "pipeline", name="unnamed")
         self._check_times(table)
         if not WORD.fullmatch(table.name.replace("-", "_")):
             self._complain(
@@ -95,6 +66,7 @@ class SettingsFile:
                 "pipeline",
                 "name",
             )
+        zones = self.zones()
         return PipelineSettings(
             name=table.name,
             version=str(table.version),
@@ -108,7 +80,8 @@ class SettingsFile:
             refresh=table.refresh,
             libraries=table.libraries,
             group=table.group,
-            zones=self.zones(),
+            zones=zones,
+            promotions=self._promotions(zones),
         )
 
     def check_libraries(self, files: Sequence[str]) -> None:
@@ -133,9 +106,10 @@ class SettingsFile:
                     section,
                 )
                 continue
+            if isinstance(options := given.get("options"), dict):
+                given = {**given, "options": _flat(options)}
             table = self._converted(SourceTable, given, section)
-            if table is not None:
-                found[name] = self._source(name, section, table)
+            found[name] = self._source(name, section, table)
         return found
 
     def zones(self) -> tuple[str, ...]:
@@ -144,11 +118,70 @@ class SettingsFile:
         for zone in more:
             if not WORD.fullmatch(zone) or "__" in zone:
                 self._complain(
-                    f"{zone!r} is no name of a zone; write lower-case letters and digits", "zones"
+                    f"{zone!r} is no name of a zone; write lower-case letters and digits",
+                    "zones",
+                    zone,
                 )
             elif zone in TAKEN:
                 self._complain(f"{zone} is reserved; give the zone another name", "zones", zone)
         return tuple(dict.fromkeys((*ZONES, *more)))
+
+    def _promotions(self, zones: Sequence[str]) -> dict[str, Promotion]:
+        """The rules of each `[zones.name]`; a zone that is a text is only described by it."""
+        found = {}
+        for zone, given in self._tables.get("zones", {}).items():
+            section = f"zones.{zone}"
+            if isinstance(given, dict):
+                table = self._converted(ZoneTable, given, section)
+                found[zone] = self._promotion(table, section, zones)
+            elif not isinstance(given, str):
+                self._complain(
+                    f"{zone} must be a text that describes the zone, or a table [{section}] with"
+                    " its rules",
+                    "zones",
+                    zone,
+                )
+        return found
+
+    def _promotion(self, table: ZoneTable, section: str, zones: Sequence[str]) -> Promotion:
+        readable = (SOURCES, *zones, QUARANTINE)
+        for name in table.reads or ():
+            if name not in readable:
+                self._complain(
+                    f"reads: there is no zone {name}; there are {', '.join(readable)}"
+                    f"{nearest(name, readable)}",
+                    section,
+                    "reads",
+                )
+        return Promotion(
+            reads=table.reads,
+            requires=tuple(map(Requirement, table.requires)),
+            gate=self._gate(table, section),
+        )
+
+    def _gate(self, table: ZoneTable, section: str) -> Gate | None:
+        share, rows_min = table.quarantined_max, table.judged_rows_min
+        if share is None:
+            if rows_min is not None:
+                self._complain(
+                    "judged_rows_min goes with quarantined_max, the share of a batch that may be"
+                    " refused",
+                    section,
+                    "judged_rows_min",
+                )
+            return None
+        if not 0 <= share < 1:
+            self._complain(
+                f"quarantined_max is {share:g}, and must be a share from 0 to below 1: 0.05 lets"
+                " a batch pass of which one row in twenty is refused",
+                section,
+                "quarantined_max",
+            )
+            return None
+        if rows_min is not None and rows_min < 1:
+            self._complain("judged_rows_min must be 1 or more", section, "judged_rows_min")
+            return None
+        return Gate(share) if rows_min is None else Gate(share, rows_min)
 
     def _source(self, name: str, section: str, table: SourceTable) -> Source:
         """A source; without a topic it is the one of its own name."""
@@ -211,29 +244,22 @@ class SettingsFile:
             self._complain(wrong, "pipeline", "refresh")
 
     def _texts(self, section: str) -> dict[str, str]:
-        given = self._tables.get(section, {})
-        try:
-            values = msgspec.convert(_flat(given), Scalars)
-        except msgspec.ValidationError:
-            self._complain(f"[{section}] has texts and numbers only", section)
-            return {}
-        return {key: _scalar_text(value) for key, value in values.items()}
+        found = {}
+        for key, value in _flat(self._tables.get(section, {})).items():
+            if isinstance(value, str | int | float | bool):
+                found[key] = _scalar_text(value)
+            else:
+                self._complain(f"{key} must be a text or a number", section, key)
+        return found
 
     def _converted(
-        self, kind: type[_Table], given: Mapping[str, Any], section: str
-    ) -> _Table | None:
-        known = [one.encode_name for one in msgspec.structs.fields(kind)]
-        unknown = [key for key in given if key not in known]
-        for key in unknown:
-            self._complain(f"[{section}] has no {key}{nearest(key, known)}", section, key)
-        fitting = {key: value for key, value in given.items() if key in known}
-        try:
-            return msgspec.convert(fitting, kind)
-        except msgspec.ValidationError as error:
-            text, _, where = str(error).partition(" - at `$.")
-            key = re.split(r"[.\[`]", where)[0]
-            self._complain(f"{key or section}: {text}", section, key)
-            return None
+        self, kind: type[Table], given: Mapping[str, Any], section: str, **stand_ins: Any
+    ) -> Table:
+        """A table with what fits in it; what does not is told."""
+        found = converted(kind, given, section, **stand_ins)
+        for wrong in found.wrong:
+            self._complain(wrong.text, section, wrong.key)
+        return found.table
 
     def _parsed(self) -> dict[str, Any]:
         try:
@@ -253,11 +279,10 @@ class SettingsFile:
                 self._tables = {**self._tables, name: {}}
         if "pipeline" not in self._tables:
             self._complain('[pipeline] is missing; it has at least a name = "..."', "")
-        for name, given in self._tables.get(SOURCES, {}).items():
-            if not isinstance(given, dict):
-                self._complain(f"a source is a table: [sources.{name}]", SOURCES, name)
-                self._tables[SOURCES] = {}
-                break
+        sources = self._tables.get(SOURCES, {})
+        for name in [name for name, given in sources.items() if not isinstance(given, dict)]:
+            self._complain(f"a source is a table: [sources.{name}]", SOURCES, name)
+            del sources[name]
 
     def _substituted(self, value: Any, section: str = "", key: str = "") -> Any:
         """The value with environment variables in it; one that is not set is a problem."""

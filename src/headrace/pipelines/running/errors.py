@@ -9,6 +9,10 @@ class ExpectationFailed(PipelineError):
     """Rows broke an expectation whose violation fails the flow; nothing of the batch was kept."""
 
 
+class PromotionRefused(PipelineError):
+    """So many rows of a batch were refused that its zone takes none of it."""
+
+
 class PipelineRuns(PipelineError):
     """A pipeline is run by another process already."""
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 from headrace.lake.commits import Token
 from headrace.lake.data_files import DataFile, FileWriter
 from headrace.lake.lineage import Lineage
-from headrace.pipelines.model import Expectation, UniqueKey
+from headrace.pipelines.model import Expectation, Gate, UniqueKey
 from headrace.pipelines.running.batches import FileTask, Written, add_counts, discard, write_files
-from headrace.pipelines.running.errors import ExpectationFailed
+from headrace.pipelines.running.errors import ExpectationFailed, PromotionRefused
 from headrace.pipelines.running.expectations import (
     QUARANTINE_SCHEMA,
     RowChecks,
@@ -79,6 +79,7 @@ class Intake:
     dead_letters: DeadLetters | None = None
     is_replaced: bool = False
     """Whether a batch takes the place of all that was there, as in a materialized view."""
+    gate: Gate | None = None
 
     @property
     def has_unique_key(self) -> bool:
@@ -105,8 +106,8 @@ class Intake:
         )
         written = write_files(self._flagged(rows), task)
         try:
-            self.checks.check_counts(written.broken)
-        except ExpectationFailed:
+            self._judge(written, written.rows_quarantined)
+        except (ExpectationFailed, PromotionRefused):
             discard(written, table.place, refuge)
             raise
         self._put_away(written.quarantined, rows, token)
@@ -128,10 +129,29 @@ class Intake:
             written.rows_in += batch.num_rows
             written.dropped += split.dropped
             add_counts(written.broken, split.broken)
-        self.checks.check_counts(written.broken)
+        self._judge(written, sum(batch.num_rows for batch in refused))
         written.quarantined = self._refused_files(refused)
         self._put_away(written.quarantined, rows, token)
         return pa.Table.from_batches(kept), written, warnings
+
+    def _judge(self, written: Written, quarantined: int) -> None:
+        """Refuse a batch as a whole, before anything of it counts anywhere.
+
+        Its refused rows are not put away either: the batch comes again when it is mended, and
+        rows that were redriven meanwhile would come twice.
+        """
+        self.checks.check_counts(written.broken)
+        if self.gate is None or not self.gate.is_shut(written.rows_in, quarantined):
+            return
+        counts = ", ".join(f"{rule} {count:,}" for rule, count in written.broken.items())
+        zone = self.place.name.partition(".")[0]
+        raise PromotionRefused(
+            f"{quarantined:,} of {written.rows_in:,} rows for {self.place.name} would go to"
+            f" quarantine ({counts}), and {zone} lets a batch pass with"
+            f" {100 * self.gate.quarantined_max:g}% at most: nothing of this batch was promoted."
+            f" Mend the flow or its input, or raise quarantined_max in [zones.{zone}] of"
+            " pipeline.toml, and run again"
+        )
 
     def _flagged(self, rows: "DataFrame") -> "DataFrame":
         known = None

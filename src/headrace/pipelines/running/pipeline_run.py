@@ -14,6 +14,7 @@ from headrace.pipelines.intervals import seconds_of
 from headrace.pipelines.model import (
     Architecture,
     Flow,
+    Gate,
     MergedView,
     Pipeline,
     Sink,
@@ -219,8 +220,8 @@ class PipelineRun:
         triggered: DataStreamWriter = writer.trigger(realTime=flow.realtime)  # type: ignore[call-overload]
         return triggered.start()
 
-    def target_of(self, flow: Flow) -> Target:
-        """Where the batches of a declared flow go."""
+    def target_of(self, flow: Flow, *, is_gated: bool = True) -> Target:
+        """Where the batches of a declared flow go, past the gate of their zone or not."""
         match self.pipeline.datasets[flow.target]:
             case Sink() as sink:
                 return TopicTarget(
@@ -231,7 +232,7 @@ class PipelineRun:
                     options={k: v for k, v in sink.options.items() if k != "outputMode"},
                 )
             case StreamingTable() as table:
-                intake = self.intake(table, flow.name)
+                intake = self.intake(table, flow.name, is_gated=is_gated)
                 if flow.changes is not None:
                     history = self.place(history_name(table.name))
                     return ChangesTarget(intake, history, flow.changes)
@@ -241,7 +242,7 @@ class PipelineRun:
             case other:
                 raise PipelineError(f"{flow.place}: {other.name} is not fed by flows")
 
-    def intake(self, table: StreamingTable, flow: str) -> Intake:
+    def intake(self, table: StreamingTable, flow: str, *, is_gated: bool = True) -> Intake:
         """The door of a streaming table."""
         letters = None
         if table.dead_letter_topic is not None:
@@ -254,7 +255,13 @@ class PipelineRun:
             flow=flow,
             expectations=table.expectations,
             dead_letters=letters,
+            gate=self.gate_of(table.name) if is_gated else None,
         )
+
+    def gate_of(self, table: str) -> Gate | None:
+        """What the table's zone asks of each batch."""
+        promotion = self.pipeline.settings.promotions.get(table.partition(".")[0])
+        return None if promotion is None else promotion.gate
 
     def place(self, name: str) -> TablePlace:
         return TablePlace(str(self.lake.root), name, self.generation_of(name))

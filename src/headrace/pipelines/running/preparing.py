@@ -8,6 +8,7 @@ import pyarrow as pa
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.changes import history_name, history_schema
 from headrace.lake.merging import COMMIT_VERSION
+from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.analysis import Analysis, kept_columns
 from headrace.pipelines.analysing.graph import problems as graph_problems
 from headrace.pipelines.analysing.schema_checks import check_declared
@@ -59,7 +60,7 @@ class Preparation:
             self._analysis.run()
             check_declared(self._analysis)
         graph = self._analysis.graph()
-        raise_if_any([*graph_problems(graph), *self._analysis.problems])
+        raise_if_any([*graph_problems(graph), *promotion.problems(graph), *self._analysis.problems])
         self._order = [name for name in graph.order() if name in self.pipeline.datasets]
         for name in self._order:
             self.inputs[name] = self._behind(edge.source for edge in graph.inputs(name))

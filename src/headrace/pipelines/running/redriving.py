@@ -89,7 +89,8 @@ def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, name: str) -> in
     """Send a flow's refused rows through again; how many were refused once more."""
     has_place = pc.is_valid(rows["offset"])
     parts = (rows.filter(has_place), rows.filter(pc.invert(has_place)))
-    target = run.target_of(flow)
+    # All of these were refused before, so a gate would shut out those that pass now.
+    target = run.target_of(flow, is_gated=False)
     refused = 0
     for batch, part in enumerate(parts):
         token = Token(f"redrive/{name}/{flow.name}", batch)

@@ -19,6 +19,7 @@ FINAL = frozenset(
         "NoSuchTable",
         "NoSuchTopic",
         "PipelineError",
+        "PromotionRefused",
         "StateDisagrees",
         "TableRewritten",
         "TopicRecreated",

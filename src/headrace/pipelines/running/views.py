@@ -136,7 +136,14 @@ class ComputedView:
             expectations = self.view.expectations
         place = self.run.place(self.stored)
         quarantine = self.run.quarantine_of(self.stored)
-        return Intake(place, quarantine, self.name, expectations, is_replaced=True)
+        return Intake(
+            place,
+            quarantine,
+            self.name,
+            expectations,
+            is_replaced=True,
+            gate=self.run.gate_of(self.name),
+        )
 
     def _prune(self, covered: dict[str, int]) -> None:
         """Let go of the parts that the batch layer has now; readers pass over them already."""
