@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.client.admin import Admin
-from headrace.lake.errors import IncompatibleSchema
+from headrace.lake.errors import IncompatibleSchema, TableLost
 from headrace.pipelines.commands import backfill, redrive, replay, status, switch_back
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import FlowsFailed, StateDisagrees
@@ -304,6 +304,52 @@ def test_a_checkpoint_that_was_removed_is_not_begun_again_in_silence(
     with pytest.raises(StateDisagrees, match="replay"):
         folder.once()
     assert folder.rows("raw.o", "id") == [1]
+    replay(folder.path, overrides=folder.overrides, spark=folder.spark)
+    send(folder.broker, topic, [order(2)])
+    folder.once()
+    assert folder.rows("raw.o", "id") == [1, 2]
+
+
+def test_a_table_that_was_removed_is_built_anew_when_asked(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    folder.write(
+        pipeline_toml=toml("lost", topic, SCHEMA),
+        tables_sql="""
+        CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.events);
+        CREATE STREAMING TABLE staging.o AS SELECT id FROM STREAM(raw.o);
+        CREATE MATERIALIZED VIEW refined.n AS SELECT count(*) AS n FROM staging.o;
+        """,
+    )
+    send(folder.broker, topic, [order(1)])
+    folder.once()
+    shutil.rmtree(folder.path / "lake" / "raw" / "o")
+    with pytest.raises(TableLost, match=r"raw.o: there is no .* `headrace pipelines replay` build"):
+        folder.once()
+    with pytest.raises(TableLost):
+        replay(folder.path, keep=["raw"], overrides=folder.overrides, spark=folder.spark)
+    replay(folder.path, overrides=folder.overrides, spark=folder.spark)
+    send(folder.broker, topic, [order(2)])
+    folder.once()
+    assert folder.rows("staging.o", "id") == [1, 2]
+    assert folder.rows("refined.n", "n") == [2]
+
+
+def test_a_view_that_was_removed_comes_back(folder: Folder, make_topic: MakeTopic) -> None:
+    topic = make_topic()
+    folder.write(
+        pipeline_toml=toml("view", topic, SCHEMA),
+        tables_sql="""
+        CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.events);
+        CREATE MATERIALIZED VIEW refined.n AS SELECT count(*) AS n FROM raw.o;
+        """,
+    )
+    send(folder.broker, topic, [order(1)])
+    folder.once()
+    shutil.rmtree(folder.path / "lake" / "refined" / "n")
+    folder.once()
+    assert folder.rows("refined.n", "n") == [1]
 
 
 def test_a_sink_gets_each_row_once_over_runs(folder: Folder, make_topic: MakeTopic) -> None:

@@ -24,6 +24,7 @@ from headrace.lake.errors import (
     InvalidName,
     LakeError,
     NoSuchTable,
+    TableLost,
     WriteFailed,
     wheel_error,
 )
@@ -119,7 +120,16 @@ class Lake:
                 f"{name} has no generation {chosen}; it has"
                 f" {', '.join(map(str, sorted(entry.generations)))}"
             )
-        return Table(name, self.root / entry.generations[chosen].place, chosen)
+        found = entry.generations[chosen]
+        try:
+            return Table(name, self.root / found.place, chosen)
+        except TableLost as error:
+            whose = f" of {found.pipeline}" if found.pipeline else ""
+            raise TableLost(
+                f"{name}: {error}, but the catalog has it: someone has removed or moved it. Put the"
+                f" folder back; if it is lost, `headrace pipelines replay` builds the tables{whose}"
+                " anew, and a materialized view comes back with the next run by itself"
+            ) from error
 
     def view(self, name: str) -> MergedViewEntry:
         catalog = self.catalog()

@@ -31,6 +31,10 @@ class NoSuchTable(LakeError):
         super().__init__(f"there is no table {name}; {hint}")
 
 
+class TableLost(LakeError):
+    """There is no Delta table where one should be: someone has removed or moved it."""
+
+
 class InvalidName(LakeError):
     """A table's name that is not of the form `zone.table`."""
 
@@ -53,6 +57,10 @@ class WriteFailed(LakeError):
 
 class CommitConflict(LakeError):
     """Others committed to the table each time that we tried."""
+
+
+class UnusableView(LakeError):
+    """A merged view whose entry in the catalog does not fit its tables."""
 
 
 class UnsupportedTable(LakeError):

@@ -14,7 +14,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from headrace.lake.commits import AddedFile, Commit, CommitLog, Token
 from headrace.lake.data_files import partition_text
-from headrace.lake.errors import LakeError, UnsupportedTable, VersionGone
+from headrace.lake.errors import TableLost, UnsupportedTable, VersionGone
 
 _FEATURES = {"appendOnly", "invariants", "timestampNtz"}
 """What a table may ask of its writers; of these only the last one is ever switched on by us."""
@@ -147,4 +147,4 @@ def _opened(place: Path) -> DeltaTable:
     try:
         return DeltaTable(str(place))
     except TableNotFoundError as error:
-        raise LakeError(f"there is no Delta table at {place}") from error
+        raise TableLost(f"there is no Delta table at {place}") from error

@@ -5,12 +5,13 @@ table say by `_commit_version` which commit of the input they came with. So a re
 by one of the two: by the batch table up to the covered version, by the speed table after it.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from headrace.lake.errors import LakeError
+from headrace.lake.errors import LakeError, UnusableView
 from headrace.lake.reading import quoted, run_sql
 from headrace.lake.tables import Table
 from headrace.lake.upserts import MERGES
@@ -67,18 +68,49 @@ def input_of(batch: Table) -> str | None:
     return next(iter(lineage.inputs), None) if lineage is not None else None
 
 
-def query(view: "MergedViewEntry", covered: int) -> str:
-    """SQL over the relations `batch` and `speed` that gives the view's rows."""
-    unknown = set(view.merge.values()) - set(MERGES)
+def layers_of(view: "MergedViewEntry") -> tuple[str, str]:
+    """The view's tables in the order in which their versions must be looked up; see `pair`."""
+    return view.speed, view.batch
+
+
+def check_columns(view: "MergedViewEntry", batch: Sequence[str], speed: Sequence[str]) -> None:
+    """Refuse a view whose tables lack its columns, or that merges in a way nobody knows."""
+    unknown = sorted(set(view.merge.values()) - set(MERGES))
     if unknown:
-        raise LakeError(f"{view.name} merges by {', '.join(unknown)}; there are sum, min and max")
-    columns = ", ".join(map(quoted, (*view.keys, *view.merge)))
-    merged = [f"{how}({quoted(name)}) AS {quoted(name)}" for name, how in view.merge.items()]
-    chosen = ", ".join((*map(quoted, view.keys), *merged))
-    grouped = f" GROUP BY {', '.join(map(quoted, view.keys))}" if view.keys else ""
+        raise UnusableView(f"{view.name} merges by {unknown[0]}; known are {', '.join(MERGES)}")
+    needed = (*view.keys, *view.merge)
+    for table, columns, wanted in (
+        (view.batch, batch, needed),
+        (view.speed, speed, (*needed, COMMIT_VERSION)),
+    ):
+        missing = [name for name in wanted if name not in columns]
+        if missing:
+            raise UnusableView(f"{view.name} needs the column {missing[0]}, which {table} lacks")
+
+
+def merged_select(
+    view: "MergedViewEntry",
+    covered: int,
+    batch: str,
+    speed: str,
+    types: Mapping[str, str] | None = None,
+) -> str:
+    """SQL that gives the view's rows, over relations with the content of its layers.
+
+    DuckDB widens sums; with `types`, those of the columns, they are cast back.
+    """
+    keys = [quoted(key) for key in view.keys]
+    columns = ", ".join([*keys, *map(quoted, view.merge)])
+    merged = [f"{how}({quoted(name)})" for name, how in view.merge.items()]
+    if types is not None:
+        merged = [
+            f"CAST({one} AS {types[name]})" for one, name in zip(merged, view.merge, strict=True)
+        ]
+    named = [f"{one} AS {quoted(name)}" for one, name in zip(merged, view.merge, strict=True)]
+    grouping = f" GROUP BY {', '.join(keys)}" if keys else ""
     return (
-        f"SELECT {chosen} FROM (SELECT {columns} FROM batch UNION ALL"
-        f" SELECT {columns} FROM speed WHERE {quoted(COMMIT_VERSION)} > {covered}){grouped}"
+        f"SELECT {', '.join([*keys, *named])} FROM (SELECT {columns} FROM {batch} UNION ALL"
+        f" SELECT {columns} FROM {speed} WHERE {quoted(COMMIT_VERSION)} > {covered}){grouping}"
     )
 
 
@@ -89,6 +121,8 @@ def merged_rows(lake: "Lake", view: "MergedViewEntry") -> pa.Table:
     now = pair(lake, view)
     batch = now.batch.dataset(now.batch_version)
     speed = now.speed.dataset(now.speed_version)
-    rows: Any = run_sql(query(view, now.covered_version), {"batch": batch, "speed": speed})
+    check_columns(view, batch.schema.names, speed.schema.names)
+    select = merged_select(view, now.covered_version, "batch", "speed")
+    rows: Any = run_sql(select, {"batch": batch, "speed": speed})
     schema = pa.schema([batch.schema.field(name) for name in (*view.keys, *view.merge)])
     return conform(rows, schema)

@@ -109,6 +109,12 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def table_path(name: str) -> str:
+    """`zone.table` as SQL takes it, whatever is in it."""
+    zone, _, table = name.partition(".")
+    return f"{quoted(zone)}.{quoted(table)}"
+
+
 def _opened(place: Path, file: AddedFile) -> Any:
     try:
         return pq.ParquetFile(place / file.path)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from headrace.lake.catalog import Catalog, MergedViewEntry
-from headrace.serving.merged_views import members
+from headrace.lake.merging import layers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ def planned_units(catalog: Catalog, zones: Iterable[str]) -> dict[str, UnitPlan]
     plans: dict[str, UnitPlan] = {}
     taken: set[str] = set()
     for view in catalog.views.values():
-        names = members(view)
+        names = layers_of(view)
         if zone_of(view.name) in served and all(name in current for name in names):
             tables = tuple((name, current[name]) for name in names)
             plans[view.name] = UnitPlan(view.name, tables, view)

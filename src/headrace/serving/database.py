@@ -20,8 +20,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from headrace.lake.reading import quoted
-from headrace.serving.merged_views import table_path
+from headrace.lake.reading import quoted, table_path
 
 STORE = "store"
 _KEPT_PUBLICATIONS = 8

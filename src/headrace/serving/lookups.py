@@ -6,9 +6,8 @@ writes it. A name that comes several times asks for rows with any of the values.
 
 from collections.abc import Mapping, Sequence
 
-from headrace.lake.reading import quoted
+from headrace.lake.reading import quoted, table_path
 from headrace.serving.errors import ColumnNotFound
-from headrace.serving.merged_views import table_path
 
 RESERVED = ("limit", "format")
 """Parameters that are not columns; a column of such a name is asked for by SQL."""

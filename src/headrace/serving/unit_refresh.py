@@ -12,11 +12,11 @@ import duckdb
 import pyarrow as pa
 
 from headrace.lake.commits import AddedFile
-from headrace.lake.merging import covered_version
+from headrace.lake.merging import check_columns, covered_version, merged_select
+from headrace.lake.reading import table_path
 from headrace.serving import loading
 from headrace.serving.database import Change, Database, Publication
 from headrace.serving.loading import Rows
-from headrace.serving.merged_views import check_columns, merged_select
 from headrace.serving.metrics import ServingMetrics
 from headrace.serving.residency import Resident, room_for
 from headrace.serving.units import ServedTable, Unit, commit_identity
@@ -259,7 +259,11 @@ class UnitRefresh:
                 self._database.drop(stored_as)
 
     def _view(self, unit: Unit, shown: Sequence[Publication]) -> dict[str, str]:
-        """The unit's merged view over these publications, if it has one."""
+        """The unit's merged view over these publications, if it has one.
+
+        What the batch layer covers stands in the view, which is replaced in the transaction that
+        shows the batch table: so any answer is the truth of some moment.
+        """
         if unit.view is None:
             return {}
         tables = {one.name: one.table for one in unit.tables}
@@ -269,7 +273,8 @@ class UnitRefresh:
         is_listed_only = batch.version < 0
         covered = -1 if is_listed_only else covered_version(tables[batch.name], batch.version)
         types = self._database.types_of(batch.schema)
-        return {unit.view.name: merged_select(unit.view, covered, types)}
+        paths = table_path(batch.name), table_path(speed.name)
+        return {unit.view.name: merged_select(unit.view, covered, *paths, types)}
 
 
 def _note_too_large(steps: Iterable[Step], error: duckdb.Error) -> bool:

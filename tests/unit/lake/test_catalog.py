@@ -1,5 +1,6 @@
 """The lake's catalog: names, generations, and switches of many at once."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.lake.catalog import Lake, MergedViewEntry
-from headrace.lake.errors import IncompatibleSchema, InvalidName, LakeError, NoSuchTable
+from headrace.lake.errors import IncompatibleSchema, InvalidName, LakeError, NoSuchTable, TableLost
 from tests.lakes import ids_of, numbers
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
@@ -128,3 +129,9 @@ def test_editors_at_the_same_time_lose_nothing(lake: Lake) -> None:
     with ThreadPoolExecutor(3) as pool:
         list(pool.map(create_some, (0, 5, 10)))
     assert len(lake.names()) == 15
+
+
+def test_a_table_that_was_removed_by_hand_is_told_with_what_to_do(lake: Lake) -> None:
+    shutil.rmtree(lake.create("raw.lost", SCHEMA, pipeline="shop").place)
+    with pytest.raises(TableLost, match=r"Put the folder back.*replay` builds the tables of shop"):
+        lake.table("raw.lost")

@@ -7,9 +7,9 @@ import pytest
 
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.commits import Token
-from headrace.lake.errors import LakeError, NoSuchTable
+from headrace.lake.errors import LakeError, NoSuchTable, UnusableView
 from headrace.lake.lineage import Lineage
-from headrace.lake.merging import covered_version, input_of, pair
+from headrace.lake.merging import check_columns, covered_version, input_of, pair
 from tests.lakes import written
 
 COLUMNS = [("word", pa.string()), ("n", pa.int64()), ("most", pa.int32())]
@@ -101,3 +101,14 @@ def test_a_batch_table_of_two_inputs_is_refused(lake: Lake) -> None:
 def test_a_misspelt_view_is_named(lake: Lake) -> None:
     with pytest.raises(NoSuchTable, match=r"did you mean refined\.words"):
         lake.view("refined.word")
+
+
+def test_a_view_that_does_not_fit_its_tables_is_refused() -> None:
+    view = MergedViewEntry("refined.v", ("k",), {"n": "sum"}, "refined.b", "refined.s")
+    with pytest.raises(UnusableView, match=r"_commit_version, which refined\.s lacks"):
+        check_columns(view, ["k", "n"], ["k", "n"])
+    with pytest.raises(UnusableView, match=r"n, which refined\.b lacks"):
+        check_columns(view, ["k"], ["k", "n", "_commit_version"])
+    odd = MergedViewEntry("refined.v", ("k",), {"n": "median"}, "refined.b", "refined.s")
+    with pytest.raises(UnusableView, match="median"):
+        check_columns(odd, ["k", "n"], ["k", "n", "_commit_version"])

@@ -49,7 +49,7 @@ def check_declared(analysis: Analysis) -> None:
 def check_lake(analysis: Analysis) -> None:
     """Compare with the tables that are there: may they become what the pipeline wants?"""
     from headrace.lake.catalog import Lake
-    from headrace.lake.errors import LakeError
+    from headrace.lake.errors import LakeError, TableLost
     from headrace.lake.schemas import evolution
     from headrace.spark.tables.schemas import arrow_schema_of
 
@@ -61,6 +61,9 @@ def check_lake(analysis: Analysis) -> None:
             continue
         try:
             evolution(lake.table(name).schema, arrow_schema_of(schema))
+        except TableLost as error:
+            if not isinstance(dataset, MaterializedView):
+                analysis.problems.append(Problem(str(error), dataset.place))
         except LakeError as error:
             analysis.problems.append(
                 Problem(f"{name} does not fit its table: {error}", dataset.place)

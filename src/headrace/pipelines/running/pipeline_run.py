@@ -2,7 +2,7 @@
 
 import datetime as dt
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,13 +90,18 @@ class PipelineRun:
             return FIRST_GENERATION
         return entry.current or max(entry.generations)
 
-    def prepare(self) -> None:
-        """Make the tables, and find out that tables and checkpoints agree, before anything runs."""
+    def prepare(self, is_rebuilt: Callable[[str], bool] = lambda _: False) -> None:
+        """Make the tables, and find out that tables and checkpoints agree, before anything runs.
+
+        Of a table that is built anew nothing is asked: to mend it may be why that is done.
+        """
         register_sources(self.spark)
-        self.preparation.prepare()
+        self.preparation.prepare(is_rebuilt)
         self._prepared = {name: self.generation_of(name) for name in self.preparation.made}
         for flow in self.flows():
-            self._check_state(flow)
+            is_sent = isinstance(self.pipeline.datasets[flow.target], Sink)
+            if is_sent or not is_rebuilt(self.written(flow)):
+                self._check_state(flow)
 
     def flows(self) -> list[Flow]:
         """All that runs as a stream: the declared flows, and one for each merged view."""

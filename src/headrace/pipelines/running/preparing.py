@@ -1,5 +1,6 @@
 """Before a run: every query is analysed, all that is wrong is told, and the tables are made."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,7 @@ import pyarrow as pa
 
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.changes import history_name, history_schema
+from headrace.lake.errors import TableLost
 from headrace.lake.merging import COMMIT_VERSION
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.analysis import Analysis, kept_columns
@@ -33,6 +35,8 @@ from headrace.spark.tables.schemas import arrow_schema_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_log = logging.getLogger(__name__)
+
 
 class Preparation:
     """Makes the tables of one pipeline and generation, and knows who reads what."""
@@ -51,11 +55,16 @@ class Preparation:
         """For each dataset the tables and topics (`sources.x`) that it reads."""
         self.made: list[str] = []
         """The tables of this pipeline, quarantines and histories included."""
+        self._is_rebuilt: Callable[[str], bool] = lambda _: False
         self._analysis = Analysis(spark, pipeline)
         self._order: list[str] = []
 
-    def prepare(self) -> None:
-        """Analyse every query, then make each table, or give it the columns that are new."""
+    def prepare(self, is_rebuilt: Callable[[str], bool] | None = None) -> None:
+        """Analyse every query, then make each table, or give it the columns that are new.
+
+        A table that is built anew after this need not be there any more.
+        """
+        self._is_rebuilt = is_rebuilt or self._is_rebuilt
         with quiet():
             self._analysis.run()
             check_declared(self._analysis)
@@ -102,7 +111,12 @@ class Preparation:
                         self._create_history(flow, flow.changes)
             case MaterializedView() as view:
                 self._create(
-                    name, self._columns(name), view.partition_by, view.comment, view.properties
+                    name,
+                    self._columns(name),
+                    view.partition_by,
+                    view.comment,
+                    view.properties,
+                    is_computed_whole=True,
                 )
                 self._create_quarantine(name, view.expectations)
             case MergedView() as view:
@@ -167,8 +181,13 @@ class Preparation:
         partition_by: tuple[str, ...],
         comment: str = "",
         properties: Mapping[str, str] | None = None,
+        *,
+        is_computed_whole: bool = False,
     ) -> None:
-        """Make a table, or give the one that is there the columns that are new."""
+        """Make a table, or give the one that is there the columns that are new.
+
+        One that was removed by hand is made again only where no rows are lost by it.
+        """
         unknown = [key for key in properties or {} if not key.startswith("delta.")]
         if unknown:
             raise PipelineError(
@@ -184,10 +203,16 @@ class Preparation:
                     f"{name} belongs to the pipeline {made.pipeline}; a table has one pipeline that"
                     " writes it. Give yours another name"
                 )
-            self.lake.table(name, generation).evolve(columns)
+            try:
+                self.lake.table(name, generation).evolve(columns)
+            except TableLost:
+                if not is_computed_whole and not self._is_rebuilt(name):
+                    raise
+                _log.warning("%s was removed; it is made again", name)
+                made = None
             if entry.current is None:
                 self.lake.switch({name: generation})
-        else:
+        if made is None:
             self.lake.create(
                 name,
                 columns,

@@ -71,7 +71,7 @@ def build(
 ) -> Replay:
     """Fill the next generation of the pipeline's tables, all but those of the kept zones."""
     current = PipelineRun(spark, pipeline)
-    current.prepare()
+    current.prepare(is_rebuilt=lambda table: is_built_anew(table, keep))
     generations = next_generations(current, keep)
     if not generations:
         raise PipelineError(f"all tables of {pipeline.settings.name} are in zones that are kept")
@@ -121,7 +121,7 @@ def sinks_behind(run: PipelineRun, generations: Mapping[str, int]) -> list[Flow]
 def switch(spark: "SparkSession", pipeline: Pipeline, built: Replay, sinks: Sinks | None) -> None:
     """Let the new tables count, all at one moment, and note the way back."""
     current = PipelineRun(spark, pipeline)
-    current.prepare()
+    current.prepare(is_rebuilt=built.generations.__contains__)
     renewed = PipelineRun(spark, pipeline, built.generations)
     renewed.preparation.inputs = current.preparation.inputs
     if sinks is Sinks.FROM_NOW:
@@ -135,13 +135,17 @@ def switch(spark: "SparkSession", pipeline: Pipeline, built: Replay, sinks: Sink
 
 def next_generations(run: PipelineRun, keep: Sequence[str]) -> dict[str, int]:
     """One number for all tables that are built anew, above all that there ever were."""
-    made = [name for name in run.preparation.made if zone_of(name) not in keep]
+    made = [name for name in run.preparation.made if is_built_anew(name, keep)]
     known = run.lake.catalog().tables
     newest = max(
         (max(known[name].generations) for name in made if name in known),
         default=FIRST_GENERATION,
     )
     return dict.fromkeys(made, newest + 1)
+
+
+def is_built_anew(table: str, keep: Sequence[str]) -> bool:
+    return zone_of(table) not in keep
 
 
 def zone_of(table: str) -> str:

@@ -21,6 +21,7 @@ FINAL = frozenset(
         "PipelineError",
         "PromotionRefused",
         "StateDisagrees",
+        "TableLost",
         "TableRewritten",
         "TopicRecreated",
     }

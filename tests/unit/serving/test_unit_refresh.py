@@ -6,7 +6,6 @@ from collections import Counter
 import pytest
 
 from headrace.lake.catalog import MergedViewEntry
-from headrace.serving.merged_views import UnusableView, check_columns
 from tests.served import ServedLake, append, counts, covering, replace, speed_rows
 
 ROWS = "SELECT * FROM counts ORDER BY key"
@@ -91,17 +90,6 @@ def test_whatever_the_layers_do_every_answer_is_the_truth_of_some_moment(
                     unit.due_at = 0.0
                 served.refresh()
                 assert dict(served.rows(ROWS)) == dict(truth[max(covered, written)])
-
-
-def test_a_view_that_does_not_fit_its_tables_is_refused() -> None:
-    view = MergedViewEntry("refined.v", ("k",), {"n": "sum"}, "refined.b", "refined.s")
-    with pytest.raises(UnusableView, match=r"_commit_version, which refined\.s lacks"):
-        check_columns(view, ["k", "n"], ["k", "n"])
-    with pytest.raises(UnusableView, match=r"n, which refined\.b lacks"):
-        check_columns(view, ["k"], ["k", "n", "_commit_version"])
-    odd = MergedViewEntry("refined.v", ("k",), {"n": "median"}, "refined.b", "refined.s")
-    with pytest.raises(UnusableView, match="median"):
-        check_columns(odd, ["k", "n"], ["k", "n", "_commit_version"])
 
 
 def test_a_view_that_cannot_be_computed_does_not_stop_the_others(served: ServedLake) -> None:
