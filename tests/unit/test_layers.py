@@ -70,6 +70,17 @@ def test_only_starting_a_node_imports_the_broker() -> None:
     assert [str(found) for found in meetings] == []
 
 
+def test_what_analyses_a_pipeline_does_not_know_what_runs_it() -> None:
+    """So that a dry run needs nothing of a run, and neither imports the other in a circle."""
+    below = ("pipelines.analysing", "pipelines.declaring", "pipelines.drawing")
+    upward = [
+        found
+        for found in imports()
+        if found.module.startswith(below) and found.imported.startswith("pipelines.running")
+    ]
+    assert [str(found) for found in upward] == []
+
+
 @pytest.mark.parametrize("module", ["click", "rich", "confluent_kafka", "cramjam", "http", "json"])
 def test_a_node_starts_without(module: str) -> None:
     """Every import costs start-up time and idle memory, so what is rarely used is imported late."""

@@ -34,7 +34,9 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, Problem
+from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, may_refuse
 from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.sources import admitted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -122,7 +124,6 @@ class Analysis:
 
     def _quarantine(self, owner: str, name: str) -> "StructType":
         """The columns of every quarantine, if this one is ever made."""
-        from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, may_refuse
         from headrace.spark.tables.schemas import schema_of
 
         self.analyse(owner)
@@ -147,8 +148,6 @@ class Analysis:
             self.schemas[name] = self._admitted(source).schema
 
     def _admitted(self, source: Source) -> "DataFrame":
-        from headrace.pipelines.running.reading import admitted
-
         if source.connector not in CONNECTORS:
             # Whatever else Spark reads as a stream, as tests have it, tells its columns itself.
             reader = self.spark.readStream.format(source.connector)

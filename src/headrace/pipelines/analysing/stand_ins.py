@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.pipelines.model import PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.sources import source_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +49,6 @@ def source_schema(source: Source, settings: PipelineSettings) -> "StructType":
         return parsed_schema(f"{STOCK_COLUMNS}, {STOCK_HEADERS}" if has_headers else STOCK_COLUMNS)
     from pyspark.sql.datasource import CaseInsensitiveDict
 
-    from headrace.pipelines.running.reading import source_options
     from headrace.spark.source.options import parse
     from headrace.spark.source.source import DefaultSource
 

@@ -19,9 +19,10 @@ from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.exact_records import Spans, read_between
 from headrace.pipelines.running.pipeline_run import PipelineRun
-from headrace.pipelines.running.reading import SnapshotReader, client_properties
+from headrace.pipelines.running.reading import SnapshotReader
 from headrace.pipelines.running.reports import Outcome
 from headrace.pipelines.running.state import read_json
+from headrace.pipelines.sources import client_properties
 from headrace.runtime import files
 
 Offsets = dict[str, dict[str, int]]

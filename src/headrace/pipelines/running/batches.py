@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.lake.data_files import DataFile, FileWriter
-from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, RowChecks
+from headrace.pipelines.quarantine import QUARANTINE_SCHEMA
+from headrace.pipelines.running.expectations import RowChecks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

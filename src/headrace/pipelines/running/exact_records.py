@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace.pipelines.model import Source
-from headrace.pipelines.running.reading import TableReads, admitted, source_options
+from headrace.pipelines.running.reading import TableReads
+from headrace.pipelines.sources import admitted, source_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

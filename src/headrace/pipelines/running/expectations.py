@@ -26,29 +26,11 @@ from headrace.pipelines.model import (
     UniqueKey,
     Violation,
 )
+from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, UNREADABLE
 from headrace.pipelines.running.errors import ExpectationFailed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-UNREADABLE = "unreadable"
-"""The rule that rows with an `_error` break, as quarantine names it."""
-
-QUARANTINE_SCHEMA = pa.schema(
-    [
-        ("quarantined_at", pa.timestamp("us", "UTC")),
-        ("table", pa.string()),
-        ("flow", pa.string()),
-        ("rule", pa.string()),
-        ("reason", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("payload", pa.binary()),
-        ("row", pa.string()),
-    ]
-)
-"""A refused row: why, where it came from, its bytes if the flow kept them, its columns as JSON."""
 
 _FLAG = "_broken_"
 _PLACE = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
@@ -115,11 +97,6 @@ class RowChecks:
                     " written. Mend the flow or its input, or change what becomes of such rows,"
                     " and run again"
                 )
-
-
-def may_refuse(names: Sequence[str], expectations: Sequence[Expectation]) -> bool:
-    """Whether rows with these columns may have to go to quarantine."""
-    return ERROR in names or any(e.on_violation is Violation.QUARANTINE for e in expectations)
 
 
 def with_flags(

@@ -15,10 +15,10 @@ from headrace.lake.commits import Token
 from headrace.lake.data_files import DataFile, FileWriter
 from headrace.lake.lineage import Lineage
 from headrace.pipelines.model import Expectation, Gate, UniqueKey
+from headrace.pipelines.quarantine import QUARANTINE_SCHEMA
 from headrace.pipelines.running.batches import FileTask, Written, add_counts, discard, write_files
 from headrace.pipelines.running.errors import ExpectationFailed, PromotionRefused
 from headrace.pipelines.running.expectations import (
-    QUARANTINE_SCHEMA,
     RowChecks,
     check_table_rules,
     with_flags,

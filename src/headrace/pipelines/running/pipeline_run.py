@@ -32,7 +32,7 @@ from headrace.pipelines.running.intake import DeadLetters, Intake
 from headrace.pipelines.running.merged_views import MergedParts
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.preparing import Preparation
-from headrace.pipelines.running.reading import LiveReader, TableReads, client_properties
+from headrace.pipelines.running.reading import LiveReader, TableReads
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.state import FlowState, PipelineState
 from headrace.pipelines.running.targets import (
@@ -43,6 +43,7 @@ from headrace.pipelines.running.targets import (
     TopicTarget,
     shaped_for_topic,
 )
+from headrace.pipelines.sources import client_properties
 from headrace.spark.pools import choose_pool, pool_of
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, raise_if_any
-from headrace.pipelines.running.expectations import QUARANTINE_SCHEMA, may_refuse
+from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, may_refuse
 from headrace.pipelines.running.layers import batch_name, speed_name
 from headrace.spark.tables.schemas import arrow_schema_of
 

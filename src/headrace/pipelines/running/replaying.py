@@ -17,9 +17,9 @@ from headrace.lake.tables import Table
 from headrace.pipelines.model import Flow, Pipeline, Sink
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.pipeline_run import FIRST_GENERATION, PipelineRun
-from headrace.pipelines.running.reading import client_properties
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.runner import PipelineRunner, raise_failures
+from headrace.pipelines.sources import client_properties
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

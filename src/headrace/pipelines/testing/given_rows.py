@@ -51,7 +51,7 @@ def decoded(source: Source, settings: PipelineSettings, payloads: Sequence[Paylo
     as_bytes = [text.encode() if isinstance(text, str) else text for text in payloads]
     if source.format == "bytes":
         return [{"value": value} for value in as_bytes]
-    from headrace.pipelines.running.reading import client_properties, source_options
+    from headrace.pipelines.sources import client_properties, source_options
     from headrace.spark.decoding import decoder_of
 
     decoder = decoder_of(source_options(source, settings), client_properties(settings))

@@ -7,6 +7,7 @@ from headrace.errors import HeadraceError
 from headrace.pipelines.running.restarts import ATTEMPTS_MAX, FINAL, Failure, Restarts, failure_of
 
 HOMES_OF_ERRORS = (
+    "headrace.client.cluster",
     "headrace.lake.change_events",
     "headrace.lake.errors",
     "headrace.pipelines.running.errors",

@@ -1,0 +1,48 @@
+"""Topics as a pipeline reads them: where they are, how their payloads are read, what may enter."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.pipelines.model import PipelineSettings, Source
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CATEGORY = "_category"
+
+
+def client_properties(settings: PipelineSettings) -> dict[str, str]:
+    """What reaches the pipeline's cluster, with its login."""
+    return {**settings.client, "bootstrap.servers": settings.bootstrap}
+
+
+def source_options(
+    source: Source, settings: PipelineSettings, starts: Path | None = None
+) -> dict[str, str]:
+    """The options of Spark's reader for a topic; what the pipeline says of it wins."""
+    properties = {"isolation.level": "read_committed", **client_properties(settings)}
+    options = {f"kafka.{name}": value for name, value in properties.items()}
+    if source.topic_pattern is not None:
+        options["subscribePattern"] = source.topic_pattern
+    else:
+        options["subscribe"] = source.topic or source.name
+    options["startingOffsets"] = "earliest"
+    if source.connector == "headrace":
+        if starts is not None:
+            options["startsLocation"] = str(starts)
+        if source.format != "bytes":
+            options["format"] = source.format
+        if source.schema is not None:
+            options["schema"] = source.schema
+    return {**options, **source.options}
+
+
+def admitted(rows: "DataFrame", source: Source) -> "DataFrame":
+    """A source's entry rules: what may pass, and under which category (ARC-7)."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if source.where is not None:
+        rows = rows.where(F.expr(source.where))
+    if source.category is not None:
+        rows = rows.withColumn(CATEGORY, F.expr(source.category))
+    return rows
