@@ -123,7 +123,7 @@ def test_rows_come_through_while_it_runs(running: Running) -> None:
     running.send(500)
     running.settle()
     (stands,) = status([running.folder.path], running.folder.overrides)
-    assert (stands["state"], stands["mode"]) == ("running", "continuous")
+    assert (stands.state, stands.mode) == ("running", "continuous")
 
 
 def test_a_second_run_of_the_same_pipeline_is_refused(running: Running) -> None:
@@ -161,7 +161,7 @@ def test_workers_that_are_killed_are_replaced_and_the_batch_repeated(running: Ru
 def test_it_stops_when_asked(running: Running) -> None:
     assert stop([running.folder.path], running.folder.overrides) == ["numbers"]
     (stands,) = status([running.folder.path], running.folder.overrides)
-    assert stands["state"] == "stopped"
+    assert stands.state == "stopped"
     assert stop([running.folder.path], running.folder.overrides) == []
 
 

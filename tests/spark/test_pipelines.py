@@ -116,7 +116,7 @@ def test_lag_tools_see_how_far_a_pipeline_is(folder: Folder, make_topic: MakeTop
         committed = admin.groups.committed("seen.staging.o")
     assert sum(offset for offset, _ in committed.values()) == 25
     (stands,) = status([folder.path], folder.overrides)
-    assert (stands["state"], stands["flows"][0]["rows_out"]) == ("done", 25)
+    assert (stands.state, stands.flows[0].rows_out) == ("done", 25)
 
 
 def test_an_expectation_that_fails_keeps_nothing_of_the_batch_and_says_what_to_do(

@@ -1,19 +1,19 @@
 """How pipelines stand, for people: a line that moves while they run, tables when asked."""
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from headrace.cli.output import print_line, print_table, warn
+from headrace.cli.output import counted, print_line, print_table, warn
 from headrace.cli.progress import ProgressLine
+from headrace.pipelines.status import PipelineStatus
 
 if TYPE_CHECKING:
     from headrace.pipelines.running.runner import PipelineRunner
 
 _PLAIN_EVERY_S = 10.0
 """How often a line is printed where there is no terminal to write it over."""
-
-Status = Mapping[str, Any]
+_BETWEEN = "   "
 
 
 class Screen:
@@ -34,108 +34,161 @@ class Screen:
         self._tell_errors(statuses)
         now_s = time.monotonic()
         if self._line.is_shown:
-            self._line.show(self._text(statuses, now_s))
+            self._line.show(fitted_text(statuses, self._rates(statuses, now_s), self._line.width))
         elif now_s >= self._plain_at_s:
             self._plain_at_s = now_s + _PLAIN_EVERY_S
-            print_line(self._text(statuses, now_s))
+            print_line(whole_text(statuses, self._rates(statuses, now_s)))
 
     def close(self) -> None:
         """Leave the line to what is printed next."""
         self._line.clear()
 
-    def _text(self, statuses: Sequence[Status], now_s: float) -> str:
-        rows = {status["pipeline"]: rows_of(status) for status in statuses}
+    def _rates(self, statuses: Sequence[PipelineStatus], now_s: float) -> list[float]:
+        """The rows per second of each since this was last asked."""
         seconds = max(now_s - self._since_s, 1e-9)
-        texts = [
-            progress_text(
-                one, (rows[one["pipeline"]] - self._rows.get(one["pipeline"], 0)) / seconds
-            )
-            for one in statuses
+        rates = [
+            (status.rows_in - self._rows.get(status.pipeline, 0)) / seconds for status in statuses
         ]
-        self._rows, self._since_s = rows, now_s
-        return "   ".join(texts)
+        self._rows = {status.pipeline: status.rows_in for status in statuses}
+        self._since_s = now_s
+        return rates
 
-    def _tell_errors(self, statuses: Sequence[Status]) -> None:
+    def _tell_errors(self, statuses: Sequence[PipelineStatus]) -> None:
         """Say once what has gone wrong with a flow, while the others go on."""
         for status in statuses:
-            for one in (*status["flows"], *status["views"]):
-                text = f"{one.get('flow') or one.get('view')}: {one['error']}"
-                if one["error"] and text not in self._told:
+            for one in status.parts:
+                text = f"{one.name}: {one.error}"
+                if one.error and text not in self._told:
                     self._told.add(text)
                     self._line.clear()
                     warn(text)
 
 
-def rows_of(status: Status) -> int:
-    """The rows that all flows of a pipeline have taken in."""
-    return sum(flow["rows_in"] for flow in status["flows"])
+def whole_text(statuses: Sequence[PipelineStatus], rates: Sequence[float]) -> str:
+    """All that there is to say, however long it is."""
+    return _BETWEEN.join(map(progress_text, statuses, rates))
 
 
-def outcome_text(status: Status) -> str:
-    """`shop: raw 1,200/1,200  staging 1,200/1,190  in/out  quarantined 10`."""
-    zones: dict[str, tuple[int, int]] = {}
-    for flow in status.get("flows", ()):
-        taken, given = zones.get(flow["zone"], (0, 0))
-        zones[flow["zone"]] = (taken + flow["rows_in"], given + flow["rows_out"])
-    for view in status.get("views", ()):
-        taken, given = zones.get(view["zone"], (0, 0))
-        zones[view["zone"]] = (taken + view["rows"], given + view["rows"])
-    parts = [f"{zone} {taken:,}/{given:,}" for zone, (taken, given) in zones.items()]
-    parts.append("in/out")
-    if quarantined := sum(flow["quarantined"] for flow in status.get("flows", ())):
-        parts.append(f"quarantined {quarantined:,}")
-    return f"{status['pipeline']}: " + "  ".join(parts)
+def fitted_text(statuses: Sequence[PipelineStatus], rates: Sequence[float], width: int) -> str:
+    """As much as fits: rounded numbers first, then only the last zone, then only the rate."""
+    shapes: tuple[Callable[[PipelineStatus, float], str], ...] = (
+        progress_text,
+        rounded_text,
+        last_zone_text,
+        rate_text,
+    )
+    for shape in shapes:
+        text = _BETWEEN.join(map(shape, statuses, rates))
+        if len(text) <= width:
+            return text
+    return f"{counted(len(statuses), 'pipeline')}  {rounded(sum(rates))} rows/s"
 
 
-def progress_text(status: Status, rate: float) -> str:
+def progress_text(status: PipelineStatus, rate: float) -> str:
     """The outcome so far, how much is yet to come, and how quickly it goes."""
-    lags = [flow["lag"] for flow in status["flows"] if flow["lag"] is not None]
-    lag = f"  lag {sum(lags):,}" if lags else ""
+    lag = "" if status.lag is None else f"  lag {status.lag:,}"
     return f"{outcome_text(status)}{lag}  {rate:,.0f} rows/s"
 
 
-def print_status(status: Status) -> None:
+def rounded_text(status: PipelineStatus, rate: float) -> str:
+    """`shop: raw 1.2k  staging 1.2k/1.1k  quarantined 10  lag 5  300 rows/s`."""
+    return _rounded_text(status, rate, zones_of(status))
+
+
+def last_zone_text(status: PipelineStatus, rate: float) -> str:
+    """`shop: refined 1.1k  quarantined 10  lag 5  300 rows/s`."""
+    zones = zones_of(status)
+    last = list(zones)[-1:]
+    return _rounded_text(status, rate, {zone: zones[zone] for zone in last})
+
+
+def rate_text(status: PipelineStatus, rate: float) -> str:
+    return f"{status.pipeline} {rounded(rate)} rows/s"
+
+
+def _rounded_text(status: PipelineStatus, rate: float, zones: dict[str, tuple[int, int]]) -> str:
+    parts = []
+    for zone, (taken, given) in zones.items():
+        both = f"{rounded(taken)}/{rounded(given)}"
+        parts.append(f"{zone} {rounded(given) if taken == given else both}")
+    if quarantined := quarantined_by(status):
+        parts.append(f"quarantined {rounded(quarantined)}")
+    if status.lag is not None:
+        parts.append(f"lag {rounded(status.lag)}")
+    parts.append(f"{rounded(rate)} rows/s")
+    return f"{status.pipeline}: " + "  ".join(parts)
+
+
+def rounded(number: float) -> str:
+    """A number in at most five characters: 950, 1.2k, 34k, 5.6M."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if number >= size:
+            scaled = number / size
+            return f"{scaled:.1f}{unit}" if scaled < 9.95 else f"{scaled:.0f}{unit}"
+    return f"{number:.0f}"
+
+
+def outcome_text(status: PipelineStatus) -> str:
+    """`shop: raw 1,200/1,200  staging 1,200/1,190  in/out  quarantined 10`."""
+    zones = zones_of(status).items()
+    parts = [f"{zone} {taken:,}/{given:,}" for zone, (taken, given) in zones]
+    parts.append("in/out")
+    if quarantined := quarantined_by(status):
+        parts.append(f"quarantined {quarantined:,}")
+    return f"{status.pipeline}: " + "  ".join(parts)
+
+
+def zones_of(status: PipelineStatus) -> dict[str, tuple[int, int]]:
+    """The rows that went into each zone and came out, in the order of the pipeline."""
+    zones: dict[str, tuple[int, int]] = {}
+    moved = [(flow.zone, flow.rows_in, flow.rows_out) for flow in status.flows]
+    moved += [(view.zone, view.rows, view.rows) for view in status.views]
+    for zone, rows_in, rows_out in moved:
+        taken, given = zones.get(zone, (0, 0))
+        zones[zone] = (taken + rows_in, given + rows_out)
+    return zones
+
+
+def quarantined_by(status: PipelineStatus) -> int:
+    return sum(flow.quarantined for flow in status.flows)
+
+
+def print_status(status: PipelineStatus) -> None:
     """A pipeline as tables of its flows and views."""
-    words = [status["state"]]
-    if status.get("mode"):
-        words.append(status["mode"])
-    if status.get("updated_at"):
-        words.append(f"as of {status['updated_at']}")
-    print_line(f"{status['pipeline']}: {', '.join(words)}")
-    if status.get("lake"):
-        print_line(f"  its lake is {status['lake']}")
-    if flows := status.get("flows"):
+    words = [status.state]
+    if status.mode:
+        words.append(status.mode)
+    if status.updated_at:
+        words.append(f"as of {status.updated_at}")
+    print_line(f"{status.pipeline}: {', '.join(words)}")
+    if status.lake:
+        print_line(f"  its lake is {status.lake}")
+    if status.flows:
         print_table(
             ("flow", "target", "state", "in", "out", "quarantined", "dropped", "lag", "last"),
             [
                 (
-                    flow["flow"],
-                    flow["target"],
-                    flow["state"],
-                    f"{flow['rows_in']:,}",
-                    f"{flow['rows_out']:,}",
-                    f"{flow['quarantined']:,}",
-                    f"{flow['dropped']:,}",
-                    flow["lag"],
-                    flow["last_at"],
+                    flow.flow,
+                    flow.target,
+                    flow.state,
+                    f"{flow.rows_in:,}",
+                    f"{flow.rows_out:,}",
+                    f"{flow.quarantined:,}",
+                    f"{flow.dropped:,}",
+                    flow.lag,
+                    flow.last_at,
                 )
-                for flow in flows
+                for flow in status.flows
             ],
         )
-    if views := status.get("views"):
+    if status.views:
         print_table(
             ("view", "rows", "last", "took ms", "next"),
             [
-                (
-                    view["view"],
-                    f"{view['rows']:,}",
-                    view["last_at"],
-                    view["last_duration_ms"],
-                    view["next_at"],
-                )
-                for view in views
+                (view.view, f"{view.rows:,}", view.last_at, view.last_duration_ms, view.next_at)
+                for view in status.views
             ],
         )
-    for one in (*(status.get("flows") or ()), *(status.get("views") or ())):
-        if one["error"]:
-            warn(f"{one.get('flow') or one.get('view')}: {one['error']}")
+    for one in status.parts:
+        if one.error:
+            warn(f"{one.name}: {one.error}")

@@ -180,7 +180,7 @@ def run(folders: tuple[Path, ...], is_once: bool, **given: Any) -> None:
     commands.run(_or_here(folders), is_once=is_once, overrides=overrides, show=screen.show)
     screen.close()
     for one in commands.status(_or_here(folders), overrides):
-        print_line(f"{outcome_text(one)}: {one['state']}")
+        print_line(f"{outcome_text(one)}: {one.state}")
 
 
 @command.command("status")

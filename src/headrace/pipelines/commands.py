@@ -14,8 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
+
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.status import PipelineStatus
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -241,18 +244,19 @@ def prepared(spark: "SparkSession", pipeline: Pipeline) -> "PipelineRun":
 
 def status(
     folders: Sequence[str | Path], overrides: Overrides | None = None
-) -> list[dict[str, Any]]:
+) -> list[PipelineStatus]:
     """How each pipeline stands, or stood when it last ran."""
     found = []
     for pipeline in load_all(folders, overrides or Overrides()):
         state = state_of(pipeline)
-        known = state.read_status() or {"pipeline": pipeline.settings.name, "state": "never run"}
-        known["lake"] = pipeline.settings.lake
-        if known.get("state") == "running" and not state.is_held():
-            known["state"] = "died"
-        elif known.get("state") != "running" and state.is_held():
-            known["state"] = "starting"
-        found.append(known)
+        name, lake = pipeline.settings.name, pipeline.settings.lake
+        known = state.read_status() or PipelineStatus(pipeline=name, state="never run")
+        stands = known.state
+        if stands == "running" and not state.is_held():
+            stands = "died"
+        elif stands != "running" and state.is_held():
+            stands = "starting"
+        found.append(msgspec.structs.replace(known, state=stands, lake=lake))
     return found
 
 

@@ -6,8 +6,15 @@ from pathlib import Path
 import pytest
 
 from headrace.cli import pipelines
-from headrace.cli.pipeline_progress import print_status, progress_text
+from headrace.cli.pipeline_progress import (
+    fitted_text,
+    print_status,
+    progress_text,
+    rounded,
+    whole_text,
+)
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.status import FlowStatus, PipelineStatus, ViewStatus
 from tests.declared_pipelines import write_folder
 
 TABLE = "CREATE STREAMING TABLE raw.x AS SELECT * FROM STREAM(sources.orders);"
@@ -68,38 +75,26 @@ def test_a_pipeline_that_never_ran_says_so(
     assert capsys.readouterr().out == "nothing was running\n"
 
 
-STATUS = {
-    "pipeline": "shop",
-    "state": "running",
-    "mode": "continuous",
-    "updated_at": "2026-03-01T12:00:00+00:00",
-    "flows": [
-        {
-            "flow": "raw.x",
-            "target": "raw.x",
-            "zone": "raw",
-            "state": "retrying",
-            "rows_in": 1200,
-            "rows_out": 1190,
-            "quarantined": 10,
-            "dropped": 0,
-            "lag": 5,
-            "last_at": None,
-            "error": "the broker is away",
-        }
-    ],
-    "views": [
-        {
-            "view": "refined.n",
-            "zone": "refined",
-            "rows": 3,
-            "last_at": None,
-            "last_duration_ms": 12,
-            "next_at": None,
-            "error": None,
-        }
-    ],
-}
+STATUS = PipelineStatus(
+    pipeline="shop",
+    state="running",
+    mode="continuous",
+    updated_at="2026-03-01T12:00:00+00:00",
+    flows=(
+        FlowStatus(
+            flow="raw.x",
+            target="raw.x",
+            zone="raw",
+            state="retrying",
+            rows_in=1200,
+            rows_out=1190,
+            quarantined=10,
+            lag=5,
+            error="the broker is away",
+        ),
+    ),
+    views=(ViewStatus(view="refined.n", zone="refined", rows=3, last_duration_ms=12),),
+)
 
 
 def test_progress_is_one_line_by_zones() -> None:
@@ -107,6 +102,36 @@ def test_progress_is_one_line_by_zones() -> None:
     assert progress_text(STATUS, 300.4) == (
         "shop: raw 1,200/1,190  refined 3/3  in/out  quarantined 10  lag 5  300 rows/s"
     )
+
+
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [
+        (80, "shop: raw 1,200/1,190  refined 3/3  in/out  quarantined 10  lag 5  300 rows/s"),
+        (70, "shop: raw 1.2k/1.2k  refined 3  quarantined 10  lag 5  300 rows/s"),
+        (60, "shop: refined 3  quarantined 10  lag 5  300 rows/s"),
+        (30, "shop 300 rows/s"),
+        (14, "1 pipeline  300 rows/s"),
+    ],
+)
+def test_progress_is_shortened_to_the_width_of_the_terminal(width: int, text: str) -> None:
+    assert fitted_text([STATUS], [300.4], width) == text
+
+
+def test_progress_of_several_pipelines_is_shortened_alike() -> None:
+    assert fitted_text([STATUS] * 2, [300.4, 2e6], 40) == "shop 300 rows/s   shop 2.0M rows/s"
+
+
+def test_nothing_is_left_out_where_there_is_no_terminal() -> None:
+    assert whole_text([STATUS] * 3, [300.4] * 3).count("raw 1,200/1,190  refined 3/3") == 3
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (999, "999"), (1000, "1.0k"), (9_949, "9.9k"), (34_200, "34k"), (5.6e6, "5.6M")],
+)
+def test_large_numbers_are_rounded(number: float, text: str) -> None:
+    assert rounded(number) == text
 
 
 def test_a_status_shows_flows_views_and_what_failed(capsys: pytest.CaptureFixture[str]) -> None:

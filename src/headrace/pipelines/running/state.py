@@ -21,7 +21,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import msgspec
+
 from headrace.pipelines.running.errors import PipelineRuns, StateDisagrees
+from headrace.pipelines.status import PipelineStatus
 from headrace.runtime import files
 from headrace.spark import checkpoints
 
@@ -198,13 +201,20 @@ class PipelineState:
     def is_asked_to_stop(self) -> bool:
         return (self.directory / "stop").exists()
 
-    def write_status(self, status: Mapping[str, Any]) -> None:
+    def write_status(self, status: PipelineStatus) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
-        content = json.dumps(status, default=str).encode()
+        content = msgspec.json.encode(status)
         files.replace_file(str(self.directory / "status.json"), content, sync=False)
 
-    def read_status(self) -> dict[str, Any]:
-        return read_json(self.directory / "status.json")
+    def read_status(self) -> PipelineStatus | None:
+        """How the pipeline stood when that was last written; None if it never was."""
+        try:
+            content = (self.directory / "status.json").read_bytes()
+            return msgspec.json.decode(content, type=PipelineStatus)
+        except FileNotFoundError:
+            return None
+        except msgspec.DecodeError:
+            return None  # Not synced, so a crash of the machine may leave half of it.
 
 
 def read_json(path: Path) -> dict[str, Any]:

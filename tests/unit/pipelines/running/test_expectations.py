@@ -12,12 +12,9 @@ from headrace.pipelines.model import (
     RowRule,
     Violation,
 )
+from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, UNREADABLE
 from headrace.pipelines.running.errors import ExpectationFailed
-from headrace.pipelines.running.expectations import (
-    QUARANTINE_SCHEMA,
-    UNREADABLE,
-    RowChecks,
-)
+from headrace.pipelines.running.expectations import RowChecks
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 

@@ -8,6 +8,7 @@ import pytest
 
 from headrace.pipelines.running.errors import PipelineRuns, StateDisagrees
 from headrace.pipelines.running.state import FlowState, PipelineState
+from headrace.pipelines.status import FlowStatus, PipelineStatus
 
 
 def with_batches(directory: Path, planned: int, committed: int) -> FlowState:
@@ -87,3 +88,18 @@ def test_starts_are_read_from_what_each_source_keeps(tmp_path: Path) -> None:
         content = json.dumps({"offsets": {"orders": {"0": offset}, source: {"1": offset}}})
         (state.starts / source / "starts.json").write_text(content)
     assert state.started_at() == {"orders": {"0": 4}, "a": {"1": 4}, "b": {"1": 7}}
+
+
+def test_a_status_is_read_as_it_was_written(tmp_path: Path) -> None:
+    state = PipelineState(tmp_path)
+    flow = FlowStatus(flow="raw.x", rows_in=3, broken={"positive": 1})
+    status = PipelineStatus(pipeline="shop", state="running", flows=(flow,))
+    state.write_status(status)
+    assert state.read_status() == status
+
+
+@pytest.mark.parametrize("content", [None, '{"pipeline": "sh', "[]"])
+def test_a_status_that_is_not_whole_is_none(tmp_path: Path, content: str | None) -> None:
+    if content is not None:
+        (tmp_path / "status.json").write_text(content)
+    assert PipelineState(tmp_path).read_status() is None

@@ -1,0 +1,78 @@
+"""How a pipeline stands: the words of the status file, the screen and other programs."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+
+class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A flow: what it has moved since it began, and what its last batch was."""
+
+    flow: str
+    target: str = ""
+    zone: str = ""
+    state: str = ""
+    """running, retrying, ended or failed."""
+    rows_in: int = 0
+    rows_out: int = 0
+    quarantined: int = 0
+    dropped: int = 0
+    broken: dict[str, int] = {}
+    lag: int | None = None
+    batch: int = -1
+    last_rows: int = 0
+    last_duration_ms: int = 0
+    last_at: str | None = None
+    error: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.flow
+
+
+class ViewStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A view that is computed whole: when that was, and when it will be."""
+
+    view: str
+    zone: str = ""
+    rows: int = 0
+    last_at: str | None = None
+    last_duration_ms: int = 0
+    next_at: str | None = None
+    error: str | None = None
+
+    @property
+    def name(self) -> str:
+        return self.view
+
+
+class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A pipeline at some moment."""
+
+    pipeline: str
+    state: str
+    """starting, running, stopped, done, failed, died or never run."""
+    lake: str = ""
+    version: str = ""
+    architecture: str = ""
+    mode: str = ""
+    """once or continuous."""
+    started_at: str | None = None
+    updated_at: str | None = None
+    flows: tuple[FlowStatus, ...] = ()
+    views: tuple[ViewStatus, ...] = ()
+
+    @property
+    def parts(self) -> Sequence[FlowStatus | ViewStatus]:
+        return (*self.flows, *self.views)
+
+    @property
+    def rows_in(self) -> int:
+        """The rows that all flows have taken in."""
+        return sum(flow.rows_in for flow in self.flows)
+
+    @property
+    def lag(self) -> int | None:
+        """The records that are yet to be read, as far as flows know."""
+        known = [flow.lag for flow in self.flows if flow.lag is not None]
+        return sum(known) if known else None
