@@ -38,6 +38,8 @@ CREATE FLOW h AS AUTO CDC INTO trusted.h FROM STREAM(raw.orders) KEYS (idd) SEQU
   APPLY AS DELETE WHEN opp = 'D';
 CREATE MATERIALIZED VIEW refined.i AS SELECT * FROM STREAM(raw.orders);
 CREATE MERGED VIEW refined.j MERGE (m SUM) AS SELECT id, 1 AS n FROM STREAM(raw.orders);
+CREATE STREAMING TABLE trusted.o;
+CREATE FLOW o AS AUTO CDC INTO trusted.o FROM STREAM(raw.orders) KEYS (id) SEQUENCE BY abs(tss);
 """
 )
 FUNCTIONS = """from headrace import pipelines as dp
@@ -84,6 +86,7 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
         ("a.sql:18: ", "h, deletes: A column"),
         ("a.sql:20: ", "refined.i is computed whole, and its query reads a stream"),
         ("a.sql:21: ", "refined.j has no column m; it has id, n"),
+        ("a.sql:23: ", "o, sequence: A column"),
         ("b.py:6: ", "`nope` cannot be resolved"),
         ("b.py:8: ", "there is no raw.nowhere to read"),
         ("b.py:14: ", "KeyError: 'x'"),

@@ -270,6 +270,44 @@ def test_change_events_keep_a_table_by_key_in_spite_of_their_order(
     assert history[2:] == [(1, 5, "Oslo", None), (2, 1, "Bonn", 2), (2, 2, "Ulm", 4)]
 
 
+def test_change_events_may_be_put_in_order_by_an_expression(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    folder.write(
+        pipeline_toml=toml("ordered", topic, "id LONG, city STRING, day LONG, seq LONG"),
+        now_sql="""
+        CREATE STREAMING TABLE trusted.now;
+        CREATE FLOW now AS AUTO CDC INTO trusted.now FROM STREAM(sources.events) KEYS (id)
+          SEQUENCE BY struct(day, seq)
+          COLUMNS * EXCEPT (topic, partition, offset, timestamp) STORED AS SCD TYPE 1;
+        """,
+        past_py="""
+from headrace import pipelines as dp
+
+dp.create_streaming_table("trusted.past")
+dp.create_auto_cdc_flow(
+    "trusted.past",
+    "sources.events",
+    keys=["id"],
+    sequence_by="day * 100 + seq",
+    except_column_list=["topic", "partition", "offset", "timestamp"],
+    stored_as_scd_type=2,
+)
+""",
+    )
+    send(folder.broker, topic, [{"id": 1, "city": "Oslo", "day": 2, "seq": 1}])
+    folder.once()
+    send(folder.broker, topic, [{"id": 1, "city": "Rome", "day": 1, "seq": 9}])
+    folder.once()
+    assert folder.rows("trusted.now", "id", "city", "seq") == [(1, "Oslo", 1)]
+    past = folder.rows("trusted.past", "__START_AT", "city", "__END_AT")
+    assert past == [(109, "Rome", 201), (201, "Oslo", None)]
+    assert folder.lake.table("trusted.past").schema.names == [
+        *("id", "city", "day", "seq", "__START_AT", "__END_AT")
+    ]
+
+
 def test_a_new_nullable_column_joins_the_table_and_a_narrower_type_is_refused(
     folder: Folder, make_topic: MakeTopic
 ) -> None:

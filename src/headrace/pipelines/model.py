@@ -112,6 +112,7 @@ class Changes:
 
     keys: tuple[str, ...]
     sequence_by: str
+    """A column, or an SQL expression over the columns: `struct(day, number)`."""
     apply_as_deletes: str | None = None
     scd_type: int = 1
     except_columns: tuple[str, ...] = ()

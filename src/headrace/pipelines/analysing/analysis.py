@@ -24,6 +24,7 @@ from headrace.pipelines.analysing.stand_ins import (
 from headrace.pipelines.model import (
     ERROR,
     RESERVED,
+    Changes,
     Dataset,
     Pipeline,
     Place,
@@ -36,6 +37,7 @@ from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, Problem
 from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, may_refuse
 from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.sequences import SEQUENCE, sequence_column, sequenced
 from headrace.pipelines.sources import admitted
 
 if TYPE_CHECKING:
@@ -183,23 +185,34 @@ class Analysis:
         if isinstance(dataset, StreamingTable) and dataset.schema:
             parts.append(arrow_schema_of(parsed_schema(dataset.schema)))
         for consumer in made:
-            columns = kept_columns(self.frames[consumer.name].schema)
-            if (found := changes.get(consumer.name)) is not None:
-                if found.sequence_by not in columns.names:
-                    raise UnknownColumns(found.sequence_by)  # The checks of the flow say so.
-                columns = target_schema(
-                    columns,
-                    sequence_by=found.sequence_by,
+            frame = self.frames[consumer.name]
+            found = changes.get(consumer.name)
+            if found is None:
+                parts.append(kept_columns(frame.schema))
+                continue
+            parts.append(
+                target_schema(
+                    self._sequenced_columns(frame, found),
+                    sequence_by=sequence_column(found, frame.columns),
                     scd_type=found.scd_type,
-                    except_columns=found.except_columns,
+                    except_columns=(SEQUENCE, *found.except_columns),
                 )
-            parts.append(columns)
+            )
         try:
             return schema_of(pa.unify_schemas(parts, promote_options="permissive"))
         except pa.ArrowException as error:
             raise PipelineError(
                 f"its flows do not fit together: {error}; cast the column in one of them"
             ) from error
+
+    def _sequenced_columns(self, frame: "DataFrame", changes: Changes) -> pa.Schema:
+        from pyspark.errors import PySparkException
+
+        try:
+            return kept_columns(sequenced(frame, changes).schema)
+        except PySparkException as error:
+            # The checks of the flow say so.
+            raise UnknownColumns(changes.sequence_by) from error
 
 
 class RecordingReader:

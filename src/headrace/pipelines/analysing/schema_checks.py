@@ -18,6 +18,7 @@ from headrace.pipelines.model import (
     output_mode,
 )
 from headrace.pipelines.problems import PipelineError, Problem, nearest
+from headrace.pipelines.sequences import sequenced
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -112,7 +113,12 @@ def _check_changes(analysis: Analysis, flow: Flow, frame: "DataFrame") -> None:
     changes = flow.changes
     if changes is None:
         return
-    wanted = (*changes.keys, changes.sequence_by, *changes.except_columns)
+    wanted = [*changes.keys, *changes.except_columns]
+    if changes.sequence_by.isidentifier():
+        wanted.append(changes.sequence_by)
+    else:
+        with analysis.complaining(flow.place, f"{flow.name}, sequence: "):
+            sequenced(frame, changes)
     _check_columns(analysis, wanted, frame.columns, flow.place, flow.name)
     if changes.apply_as_deletes is not None:
         _check_condition(

@@ -277,7 +277,9 @@ def _changes(
         else:
             raise parts.wrong(f"here may stand {', '.join(map(' '.join, _OF_CHANGES))}")
     if not sequence_by:
-        raise parts.wrong(f"say what orders the changes of {target}: SEQUENCE BY column")
+        raise parts.wrong(
+            f"say what orders the changes of {target}: SEQUENCE BY a column, or an expression"
+        )
     declare_changes(
         registry,
         place,

@@ -30,6 +30,7 @@ from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, raise_if_any
 from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, may_refuse
 from headrace.pipelines.running.layers import batch_name, speed_name
+from headrace.pipelines.sequences import sequence_column, sequenced
 from headrace.spark.tables.schemas import arrow_schema_of
 
 if TYPE_CHECKING:
@@ -137,8 +138,12 @@ class Preparation:
             self._create(quarantine_of(name), QUARANTINE_SCHEMA, ())
 
     def _create_history(self, flow: Flow, changes: Changes) -> None:
-        events = kept_columns(self._analysis.frames[flow.name].schema)
-        history = history_schema(events, keys=changes.keys, sequence_by=changes.sequence_by)
+        frame = self._analysis.frames[flow.name]
+        history = history_schema(
+            kept_columns(sequenced(frame, changes).schema),
+            keys=changes.keys,
+            sequence_by=sequence_column(changes, frame.columns),
+        )
         self._create(history_name(flow.target), history, ())
 
     def _make_merged(self, view: MergedView) -> None:

@@ -16,6 +16,7 @@ from headrace.pipelines.running.batches import Written, fitted_table
 from headrace.pipelines.running.intake import Intake
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.reports import Outcome
+from headrace.pipelines.sequences import sequence_column, sequenced
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -97,14 +98,14 @@ class ChangesTarget:
 
         deleted = F.expr(self.changes.apply_as_deletes or "false")
         marked = rows.withColumn(_DELETED, F.coalesce(deleted, F.lit(False)))
-        events, written, warnings = self.intake.rows(marked, token)
+        events, written, warnings = self.intake.rows(sequenced(marked, self.changes), token)
         with self.intake.place.held() as table:
             version = apply_changes(
                 table,
                 self.history.table,
                 events,
                 keys=self.changes.keys,
-                sequence_by=self.changes.sequence_by,
+                sequence_by=sequence_column(self.changes, rows.columns),
                 deletes=_DELETED,
                 scd_type=self.changes.scd_type,
                 token=token,

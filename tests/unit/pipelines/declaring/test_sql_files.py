@@ -166,6 +166,15 @@ def test_changes_are_applied_by_clauses_in_any_order(clauses: str) -> None:
     assert flow.changes == Changes(("id",), "ts", "op IN ('D', 'T')", 2, ("op",))
 
 
+def test_changes_may_be_put_in_order_by_an_expression() -> None:
+    registry = declared(
+        "CREATE FLOW f AS AUTO CDC INTO raw.x FROM STREAM(raw.changes) KEYS (id)"
+        " SEQUENCE BY struct(date(ts), coalesce(number, 0)) STORED AS SCD TYPE 1"
+    )
+    (flow,) = registry.flows
+    assert flow.changes == Changes(("id",), "struct(date(ts), coalesce(number, 0))")
+
+
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
@@ -193,7 +202,10 @@ def test_changes_are_applied_by_clauses_in_any_order(clauses: str) -> None:
         ("CREATE MERGED VIEW raw.x AS SELECT 1", "a.sql:1: raw.x merges nothing"),
         ("CREATE FLOW f AS SELECT 1", "AS INSERT INTO or AS AUTO CDC INTO"),
         ("CREATE FLOW f AS INSERT INTO raw.x SELECT 1", "write BY NAME before the query"),
-        ("CREATE FLOW f AS AUTO CDC INTO raw.x FROM STREAM(a) KEYS (id)", "SEQUENCE BY column"),
+        (
+            "CREATE FLOW f AS AUTO CDC INTO raw.x FROM STREAM(a) KEYS (id)",
+            "SEQUENCE BY a column, or",
+        ),
         ("CREATE SINK s FORMAT json", "a.sql:1: the sink s has no topic"),
         ("CREATE SINK s TOPIC 't' COLOUR red", "TOPIC, FORMAT, GUARANTEE or OPTIONS"),
         ("CREATE SINK s TOPIC 'no end", "a.sql:1: this ' has no end"),
