@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.spark.decoding.avro.decoder import AvroDecoder
+from headrace.spark.decoding.avro.rows import RowReader
 from headrace.spark.decoding.csv.decoder import CsvDecoder
 from headrace.spark.decoding.ddl import schema_of
 from headrace.spark.decoding.decoder import Decoded, Decoder
@@ -55,6 +56,33 @@ NESTED_SCHEMA = {
 }
 AVRO = AvroDecoder(json.dumps(AVRO_SCHEMA), json.dumps(AVRO_SCHEMA))
 NESTED = AvroDecoder(json.dumps(NESTED_SCHEMA), json.dumps(NESTED_SCHEMA))
+UNION_SCHEMA = {
+    "type": "record",
+    "name": "U",
+    "fields": [
+        {"name": "first", "type": "long"},
+        {
+            "name": "u",
+            "type": [
+                *("string", "null", "long", "double", "boolean"),
+                {"type": "record", "name": "N", "fields": [{"name": "x", "type": ["null", "int"]}]},
+            ],
+        },
+        {"name": "v", "type": ["int", "bytes"]},
+    ],
+}
+TREE_SCHEMA = {
+    "type": "record",
+    "name": "T",
+    "fields": [
+        {"name": "name", "type": "string"},
+        {"name": "next", "type": ["null", "T", "long"]},
+        {"name": "children", "type": {"type": "array", "items": "T"}},
+    ],
+}
+UNION = AvroDecoder(json.dumps(UNION_SCHEMA), json.dumps(UNION_SCHEMA))
+TREE = AvroDecoder(json.dumps(TREE_SCHEMA), json.dumps(TREE_SCHEMA), recursive_depth_max=2)
+ESCAPING = CsvDecoder(schema_of("s STRING, t STRING"), escape="\\")
 PROTOBUF = ProtobufDecoder(
     compile_proto(
         'syntax = "proto3"; message M { int64 i = 1; repeated string s = 2; M2 n = 3; '
@@ -64,6 +92,7 @@ PROTOBUF = ProtobufDecoder(
 )
 DECODERS: dict[str, Decoder] = {
     "json": JSON, "csv": CSV, "avro": AVRO, "nested avro": NESTED, "protobuf": PROTOBUF,
+    "union avro": UNION, "recursive avro": TREE, "escaping csv": ESCAPING,
 }  # fmt: skip
 
 int32s = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -102,6 +131,18 @@ avro_records = st.fixed_dictionaries(
 )
 nested_records = st.fixed_dictionaries(
     {"a": st.lists(int64s, max_size=4), "m": st.dictionaries(texts, texts, max_size=3)}
+)
+union_records = st.fixed_dictionaries(
+    {
+        "first": int64s,
+        "u": st.none()
+        | texts
+        | int64s
+        | doubles
+        | st.booleans()
+        | st.fixed_dictionaries({"x": maybe(int32s)}),
+        "v": int32s | st.binary(max_size=5),
+    }
 )
 styles = st.sampled_from(
     [
@@ -189,6 +230,36 @@ def test_flat_avro_is_read_as_it_was_written(records: list[dict[str, Any]]) -> N
     assert decoded.columns.to_pylist() == records
 
 
+@given(payloads=st.lists(union_records.map(lambda one: encode(UNION_SCHEMA, one)), max_size=5))
+def test_unions_are_read_alike_by_columns_and_row_by_row(payloads: list[bytes]) -> None:
+    decoded = decoded_whole(UNION, list(payloads))
+    assert decoded.errors.null_count == len(payloads)
+    rows = [RowReader(UNION.writer).record(payload) for payload in payloads]
+    assert decoded.columns.to_pylist() == pa.RecordBatch.from_pylist(rows, UNION.schema).to_pylist()
+
+
+@given(payload=st.binary(max_size=30))
+def test_columns_and_rows_agree_which_bytes_are_a_record(payload: bytes) -> None:
+    decoded = decoded_whole(UNION, [payload])
+    try:
+        row = RowReader(UNION.writer).record(payload)
+    except ValueError:
+        assert decoded.errors.null_count == 0
+    else:
+        (found,) = decoded.columns.to_pylist()
+        (wanted,) = pa.RecordBatch.from_pylist([row], UNION.schema).to_pylist()
+        assert repr(found) == repr(wanted)  # In which a NaN is like another.
+
+
+@given(st.lists(st.tuples(texts.filter(len), texts.filter(len)), max_size=5))
+def test_escaped_csv_is_read_as_it_was_written(records: list[tuple[str, str]]) -> None:
+    payloads: list[bytes | None] = [
+        ",".join('"' + escaped(text) + '"' for text in record).encode() for record in records
+    ]
+    decoded = decoded_whole(ESCAPING, payloads)
+    assert [tuple(row.values()) for row in decoded.columns.to_pylist()] == records
+
+
 @given(st.lists(nested_records, max_size=5))
 def test_nested_avro_is_read_as_it_was_written(records: list[dict[str, Any]]) -> None:
     decoded = decoded_whole(NESTED, [encode(NESTED_SCHEMA, record) for record in records])
@@ -232,6 +303,10 @@ def test_a_cut_avro_record_is_an_error(record: dict[str, Any], data: st.DataObje
     cut = data.draw(st.integers(0, len(payload) - 1))
     decoded = decoded_whole(AVRO, [payload[:cut]])
     assert decoded.errors.null_count == 0
+
+
+def escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def refuse_constant(name: str) -> float:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 BYTES = "bytes"
 FORMATS = (BYTES, "json", "csv", "avro", "protobuf")
 
+RECURSION = "recursiveFieldMaxDepth"
+RECURSION_MAX = 15
+
 REGISTRY_URL = "schema.registry.url"
 REGISTRY_LOGIN = "schema.registry.basic.auth.user.info"
 
@@ -109,11 +112,17 @@ def csv_decoder(options: PayloadOptions) -> Decoder:
     delimiter = {"\\t": "\t"}.get(delimiter, delimiter)
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
         raise InvalidFormatOption(f"the option delimiter is one ASCII sign, not {delimiter!r}")
+    escape = options.text("escape").replace('"', "")  # Doubled quotes are always understood.
+    if len(escape) > 1 or not escape.isascii() or escape in (delimiter, "\r", "\n", "\0"):
+        raise InvalidFormatOption(
+            f"the option escape is one ASCII sign other than the delimiter, not {escape!r}"
+        )
     return CsvDecoder(
         schema_of(options.required("schema", EXAMPLE)),
         delimiter=delimiter,
         null_value=options.text("nullValue"),
         header=options.flag("header"),
+        escape=escape,
     )
 
 
@@ -121,9 +130,20 @@ def avro_decoder(options: PayloadOptions) -> "AvroDecoder":
     from headrace.spark.decoding.avro.decoder import AvroDecoder
 
     text = options.schema_text("schema", ("{", "["), "Avro's JSON or the path of an .avsc file")
-    decoder = AvroDecoder(text, text)
+    decoder = AvroDecoder(text, text, recursive_depth_max=recursive_depth(options))
     decoder.schema  # noqa: B018  # A bad schema is refused now, not in a worker.
     return decoder
+
+
+def recursive_depth(options: PayloadOptions) -> int:
+    """How often a record may appear within itself, by the option that Spark's Avro reader has."""
+    text = options.text(RECURSION, "0").strip()
+    # Spark takes any number below 1 for "not at all", and -1 is what it has when nothing is said.
+    if not text.removeprefix("-").isdecimal() or int(text) > RECURSION_MAX:
+        raise InvalidFormatOption(
+            f"the option {RECURSION} is a number up to {RECURSION_MAX}, not {text!r}"
+        )
+    return max(int(text), 0)
 
 
 def protobuf_decoder(options: PayloadOptions) -> "ProtobufDecoder":

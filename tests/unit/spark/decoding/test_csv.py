@@ -32,6 +32,40 @@ def test_quotes_hold_delimiters_and_quotes() -> None:
     assert read(b'1,"a ""b"", c",,,')[0] == ((1, 'a "b", c', None, None, None), None)
 
 
+@pytest.mark.parametrize(
+    ("payload", "text"),
+    [
+        (rb'"a \"b\", c"', 'a "b", c'),
+        (rb'"a\\"', "a\\"),
+        (rb'"a\\\"b"', 'a\\"b'),
+        (rb'"a\nb"', r"a\nb"),
+        (rb'"a ""b"" \"c\""', 'a "b" "c"'),
+        (rb"a\"b", r"a\"b"),
+        (rb'"\\\\"', r"\\"),
+        (b'"Gr\xc3\xbc\\"\xc3\x9fe"', 'Grü"ße'),
+    ],
+)
+def test_quotes_may_be_escaped_by_a_sign(payload: bytes, text: str) -> None:
+    """As Spark's option `escape` has it: within quotes, before a quote and before itself."""
+    line = payload + b",7"
+    assert read(line, ddl="s STRING, n INT", escape="\\") == [((text, 7), None)]
+
+
+@pytest.mark.parametrize("payload", [rb'"a\"', rb'"a\",7', rb'"a\\\",7'])
+def test_a_quote_that_only_seems_to_close_is_told(payload: bytes) -> None:
+    ((_, error),) = read(payload, ddl="s STRING, n INT", escape="\\")
+    assert error == "not CSV: a quote is not closed, at byte 1"
+
+
+def test_without_the_option_a_backslash_is_a_letter_like_others() -> None:
+    assert read(rb'"a\",7', ddl="s STRING, n INT") == [(("a\\", 7), None)]
+
+
+def test_a_number_with_escapes_is_none() -> None:
+    ((_, error),) = read(rb'"1\"2"', ddl="n INT", escape="\\")
+    assert error == "n: '1\\\\\"2' is not a INT"
+
+
 def test_an_empty_field_is_null_and_a_quoted_one_is_an_empty_string() -> None:
     assert read(b'1,"",,,')[0] == ((1, "", None, None, None), None)
     assert read(b"1,,,,")[0] == ((1, None, None, None, None), None)

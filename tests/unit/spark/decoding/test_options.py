@@ -53,6 +53,12 @@ def test_a_registry_may_be_among_the_clients_properties() -> None:
         ({"format": "json"}, "json needs the option schema, such as `id BIGINT"),
         ({"format": "csv", "schema": "a INT", "delimiter": "||"}, "delimiter is one ASCII sign"),
         ({"format": "csv", "schema": "a INT", "header": "yes"}, "header is true or false"),
+        ({"format": "csv", "schema": "a INT", "escape": "ab"}, "escape is one ASCII sign"),
+        ({"format": "csv", "schema": "a INT", "escape": ","}, "other than the delimiter"),
+        (
+            {"format": "avro", "schema": "{}", "recursiveFieldMaxDepth": "16"},
+            "recursiveFieldMaxDepth is a number up to 15, not '16'",
+        ),
         ({"format": "avro", "schema": "/nowhere/x.avsc"}, "neither a schema nor a file"),
         ({"format": "csv", "schema": "a INT", "schema.registry.url": "http://h"}, "no registry"),
     ],

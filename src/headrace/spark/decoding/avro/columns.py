@@ -93,6 +93,8 @@ def number_values(node: Node, values: Any) -> Any:
 
 def union_column(slot: Slot, slots: Slots) -> Any:
     """The branches laid over each other; each row has at most one of them."""
+    if slot.node.has_members:
+        return members_column(slot, slots)
     column = None
     for child in slot.children:
         if child.node.kind == "null":
@@ -102,6 +104,18 @@ def union_column(slot: Slot, slots: Slots) -> Any:
             branch = branch.cast(slot.node.type)
         column = branch if column is None else pc.coalesce(column, branch)
     return pa.nulls(len(slots.spans)) if column is None else column
+
+
+def members_column(slot: Slot, slots: Slots) -> Any:
+    """A struct of the branches; it is null where the union is."""
+    branches = [child for child in slot.children if child.node.kind != "null"]
+    is_here = slots.is_valid[[child.number for child in branches]].any(axis=0)
+    return pa.Array.from_buffers(
+        slot.node.type,
+        len(slots.spans),
+        [bitmap(is_here.astype(np.uint8))],
+        children=[column_of(child, slots) for child in branches],
+    )
 
 
 def bytes_column(slot: Slot, slots: Slots) -> Any:

@@ -1,11 +1,15 @@
-"""Avro payloads to columns: flat records by compiled code, all others row by row by fastavro.
+"""Avro payloads to columns: flat records by compiled code, all others row by row.
+
+Rows are read by fastavro, or by `rows` where fastavro's values would not tell enough: unions of
+several types, and records that hold themselves.
 
 The payloads are bare records of one schema. How records of several writers' schemas, named in front
 of each payload, become rows of one reader's schema: see `registry/`.
 """
 
 import io
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.spark.decoding.avro.projection import Projection, projection_of
-from headrace.spark.decoding.avro.schemas import AvroSchema, avro_schema
+from headrace.spark.decoding.avro.resolved import with_members
+from headrace.spark.decoding.avro.rows import RowReader
+from headrace.spark.decoding.avro.schemas import AvroSchema, Node, avro_schema
 from headrace.spark.decoding.columns.failures import no_failures
 from headrace.spark.decoding.columns.spans import VOID, Spans, spans_of
 from headrace.spark.decoding.decoder import Decoded, batch_of
@@ -28,18 +34,19 @@ class AvroDecoder:
     reader_text: str
     writer_references: tuple[str, ...] = ()
     reader_references: tuple[str, ...] = ()
+    recursive_depth_max: int = 0
+    """How often a record may appear in itself; 0 refuses those that do."""
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("writer_text", "reader_text", "writer_references", "reader_references")
-        return {name: getattr(self, name) for name in names}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def writer(self) -> AvroSchema:
-        return avro_schema(self.writer_text, self.writer_references)
+        return avro_schema(self.writer_text, self.writer_references, self.recursive_depth_max)
 
     @cached_property
     def reader(self) -> AvroSchema:
-        return avro_schema(self.reader_text, self.reader_references)
+        return avro_schema(self.reader_text, self.reader_references, self.recursive_depth_max)
 
     @cached_property
     def projection(self) -> Projection | None:
@@ -75,17 +82,35 @@ class AvroDecoder:
     def _decode_rows(self, spans: Spans) -> Decoded:
         errors: list[str | None] = [None] * len(spans)
         records: list[Any] = [None] * len(spans)
-        reader = None if self.reader_text == self.writer_text else self.reader.parsed
+        read = self._record_reader()
         for row in range(len(spans)):
             if spans.kinds[row] == VOID:
                 continue
             try:
-                records[row] = record_in(spans.text(row), self.writer.parsed, reader)
+                records[row] = read(spans.text(row))
             except BAD_RECORD as error:
                 why = str(error) or type(error).__name__
                 errors[row] = f"not a record of this Avro schema: {why[:200]}"
         columns = self._columns(records, errors)
         return Decoded(batch_of(columns, self.schema, len(spans)), pa.array(errors, pa.string()))
+
+    def _record_reader(self) -> Callable[[bytes], Any]:
+        """What makes a record of the reader's of a payload."""
+        writer, reader = self.writer, self.reader
+        is_same = self.reader_text == self.writer_text
+        if is_same and writer.root.any(needs_rows):
+            return RowReader(writer).record
+        target = None if is_same else reader.parsed
+        has_members = reader.root.any(lambda node: node.has_members)
+        guard = RowReader(writer) if writer.root.any(lambda node: node.is_cut) else None
+
+        def read(payload: bytes) -> Any:
+            if guard is not None:
+                guard.record(payload)  # Refuses what nests too deep for fastavro's stack.
+            record = record_in(payload, writer.parsed, target)
+            return with_members(record, reader.root) if has_members else record
+
+        return read
 
     def _columns(self, records: list[Any], errors: list[str | None]) -> list[Any]:
         """A column per field; values that Arrow does not take make their rows bad."""
@@ -110,6 +135,11 @@ BAD_RECORD = (
 """What fastavro raises on bytes that are not such a record; it has no one error for it."""
 
 ARROW_REFUSES = (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError, TypeError)
+
+
+def needs_rows(node: Node) -> bool:
+    """Whether fastavro's value of this type would not tell enough, or too much."""
+    return node.has_members or node.is_cut
 
 
 def record_in(payload: bytes, writer: Any, reader: Any) -> Any:

@@ -55,7 +55,7 @@ def projection_of(writer: AvroSchema, reader: AvroSchema) -> Projection | None:
 def column_step(index: int, written: Node, read: Node) -> Step | None:
     if "null" in kinds_of(written) and "null" not in kinds_of(read):
         return None  # A null would have to be refused, row by row.
-    if symbols_of(written) != symbols_of(read):
+    if symbols_of(written) != symbols_of(read) or members_of(written) != members_of(read):
         return None
     if written.type == read.type:
         return lambda columns, is_here: columns[index]
@@ -87,6 +87,13 @@ def symbols_of(node: Node) -> tuple[tuple[str, ...], ...]:
     inner += [symbols_of(field.node) for field in node.fields]
     own = (node.symbols,) if node.kind == "enum" else ()
     return tuple(symbols for part in (own, *inner) for symbols in part)
+
+
+def members_of(node: Node) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """What the members of unions within a type are: columns alike may mean other branches."""
+    inner = [members_of(part) for part in (*node.branches, *(one.node for one in node.fields))]
+    own = (tuple((one.kind, one.name) for one in node.branches),) if node.has_members else ()
+    return tuple(members for part in (own, *inner) for members in part)
 
 
 def has_aliases(parsed: Any) -> bool:

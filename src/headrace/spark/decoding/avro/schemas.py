@@ -1,11 +1,13 @@
 """Avro schemas as trees with the Spark types of their values, checked for what rows can hold.
 
-The types are those of Spark's `from_avro`: a union with null is its other branch, an enum is
-a string, a fixed is binary, logical types are dates, timestamps and decimals.
+The types are those of Spark's `from_avro`: a union with null is its other branch, one of several
+types is a struct with a member for each, an enum is a string, a fixed is binary, logical types are
+dates, timestamps and decimals. A record that holds itself is cut off at a depth, if one is given.
 """
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import fastavro
@@ -15,6 +17,8 @@ from headrace.spark.decoding.ddl import DEPTH_MAX, DIGITS_MAX, TIMESTAMP
 from headrace.spark.decoding.errors import InvalidSchema
 
 SCHEMA_BYTES_MAX = 1 << 20
+PARTS_MAX = 20_000
+"""Names that are used several times may make a large tree of a short schema."""
 
 NO_DEFAULT = object()
 
@@ -59,11 +63,15 @@ class Node:
     size: int = 0
     branches: tuple["Node", ...] = ()
     """A union's branches, an array's item, a map's value."""
+    has_members: bool = False
+    """A union whose branches are members of a struct, of which one is there."""
+    is_cut: bool = False
+    """A record without those of its fields that would lead deeper into itself."""
 
     @property
     def is_flat(self) -> bool:
         """Whether a value has a fixed number of parts, so that each can have its own column."""
-        if self.kind in ("array", "map"):
+        if self.kind in ("array", "map") or self.is_cut:
             return False
         return all(field.node.is_flat for field in self.fields) and all(
             branch.is_flat for branch in self.branches
@@ -76,7 +84,7 @@ class Node:
             case "null":
                 return 0
             case "record":
-                return sum(field.node.size_min for field in self.fields)
+                return self.is_cut + sum(field.node.size_min for field in self.fields)
             case "fixed":
                 return self.size
             case "float":
@@ -85,6 +93,15 @@ class Node:
                 return 8
         return 1
 
+    def any(self, is_meant: Callable[["Node"], bool]) -> bool:
+        """Whether this or a type within it is meant."""
+        inner = (*(field.node for field in self.fields), *self.branches)
+        return is_meant(self) or any(node.any(is_meant) for node in inner)
+
+
+CUT = Node("cut", pa.null())
+"""Stands for what lies deeper in a record that holds itself than columns go."""
+
 
 @dataclass(frozen=True, slots=True)
 class AvroSchema:
@@ -92,16 +109,21 @@ class AvroSchema:
 
     parsed: Any
     root: Node
+    named: Mapping[str, Any] = field(default_factory=dict)
+    """The parsed schemas of records, enums and fixed types by name."""
 
     @property
     def arrow(self) -> Any:
-        return pa.schema([pa.field(field.name, field.node.type) for field in self.root.fields])
+        return pa.schema([pa.field(member.name, member.node.type) for member in self.root.fields])
 
 
-def avro_schema(text: str, references: tuple[str, ...] = ()) -> AvroSchema:
+def avro_schema(
+    text: str, references: tuple[str, ...] = (), recursive_depth_max: int = 0
+) -> AvroSchema:
     """The schema that this JSON text is; its root must be a record.
 
     `references` are the texts of the schemas whose names it uses, in an order to read them in.
+    A record that holds itself is refused, unless it is said how often it may appear in itself.
     """
     if len(text) > SCHEMA_BYTES_MAX:
         raise InvalidSchema("the Avro schema is larger than 1 MB")
@@ -116,10 +138,10 @@ def avro_schema(text: str, references: tuple[str, ...] = ()) -> AvroSchema:
     ) as error:  # fmt: skip
         reason = str(error) or type(error).__name__
         raise InvalidSchema(f"the Avro schema cannot be read: {reason}") from error
-    root = node_of(parsed, named, "the payload", ())
+    root = Tree(named, recursive_depth_max).node_of(parsed, "the payload", ())
     if root.kind != "record":
         raise InvalidSchema(f"the Avro schema is a {root.kind}; rows need a record with fields")
-    return AvroSchema(parsed, root)
+    return AvroSchema(parsed, root, named)
 
 
 def plainly(schema: Any) -> Any:
@@ -138,28 +160,111 @@ def plainly(schema: Any) -> Any:
     return found
 
 
-def node_of(schema: Any, named: dict[str, Any], path: str, within: tuple[str, ...]) -> Node:
-    """The tree of a parsed schema; `within` names the records around it."""
-    if len(within) > DEPTH_MAX:
-        raise InvalidSchema(f"the Avro schema nests more than {DEPTH_MAX} deep at {path}")
-    if isinstance(schema, list):
-        return union_of(schema, named, path, within)
-    if isinstance(schema, str):
-        if schema in PRIMITIVES:
-            return Node(schema, PRIMITIVES[schema])
-        return node_of(named[schema], named, path, within)
+@dataclass(slots=True)
+class Tree:
+    """Makes the tree of a parsed schema."""
+
+    named: Mapping[str, Any]
+    recursive_depth_max: int
+    count: int = 0
+
+    def node_of(self, schema: Any, path: str, within: tuple[str, ...]) -> Node:
+        """The tree of a part; `within` names the records around it."""
+        self.count += 1
+        if self.count > PARTS_MAX:
+            raise InvalidSchema(
+                f"the Avro schema has more than {PARTS_MAX:,} parts, with its names written out; if"
+                " a record holds itself several times, lower recursiveFieldMaxDepth"
+            )
+        if len(within) > DEPTH_MAX:
+            raise InvalidSchema(f"the Avro schema nests more than {DEPTH_MAX} deep at {path}")
+        if isinstance(schema, list):
+            return self.union_of(schema, path, within)
+        if isinstance(schema, str):
+            if schema in PRIMITIVES:
+                return Node(schema, PRIMITIVES[schema])
+            return self.node_of(self.named[schema], path, within)
+        kind = schema["type"]
+        if isinstance(kind, dict | list):
+            return self.node_of(kind, path, within)
+        match kind:
+            case "record" | "error":
+                return self.record_of(schema, path, within)
+            case "array" | "map":
+                return self.container_of(schema, path, within)
+        if kind in PRIMITIVES or kind in ("enum", "fixed"):
+            return leaf_of(schema, path)
+        return self.node_of(kind, path, within)
+
+    def record_of(self, schema: Any, path: str, within: tuple[str, ...]) -> Node:
+        name = schema["name"]
+        depth = within.count(name)
+        if depth and not self.recursive_depth_max:
+            raise InvalidSchema(
+                f"{path}: the record {name} holds itself, which no column can; say by the option"
+                " recursiveFieldMaxDepth how often it may appear within itself"
+            )
+        if depth and depth >= self.recursive_depth_max:
+            return CUT
+        found = [
+            Member(
+                field["name"],
+                self.node_of(field["type"], f"{path}.{field['name']}", (*within, name)),
+                field.get("default", NO_DEFAULT),
+            )
+            for field in schema["fields"]
+        ]
+        fields = tuple(member for member in found if member.node is not CUT)
+        if found and not fields:
+            return CUT
+        type_ = pa.struct([pa.field(member.name, member.node.type) for member in fields])
+        return Node("record", type_, name=name, fields=fields, is_cut=len(fields) < len(found))
+
+    def container_of(self, schema: Any, path: str, within: tuple[str, ...]) -> Node:
+        item_schema = schema["items"] if schema["type"] == "array" else schema["values"]
+        item = self.node_of(item_schema, f"{path}[]", (*within, "[]"))
+        if item is CUT:
+            return CUT
+        if schema["type"] == "map":
+            return Node("map", pa.map_(pa.string(), item.type), branches=(item,))
+        if item.size_min == 0:
+            # A few bytes could claim any number of items that take none.
+            raise InvalidSchema(f"{path}: an array of items that take no bytes is not read")
+        return Node("array", pa.list_(pa.field("element", item.type)), branches=(item,))
+
+    def union_of(self, schemas: list[Any], path: str, within: tuple[str, ...]) -> Node:
+        """What its one branch besides null is; of int and long, or float and double, the wider."""
+        branches = tuple(self.node_of(schema, path, within) for schema in schemas)
+        values = [branch for branch in branches if branch.kind != "null"]
+        kinds = {branch.kind for branch in values}
+        if not values:
+            return Node("union", pa.null(), branches=branches)
+        if all(branch is CUT for branch in values):
+            return CUT
+        if len(values) == 1:
+            return Node("union", values[0].type, branches=branches)
+        if kinds == {"int", "long"} and not any(branch.logical for branch in values):
+            return Node("union", pa.int64(), branches=branches)
+        if kinds == {"float", "double"}:
+            return Node("union", pa.float64(), branches=branches)
+        members = [
+            pa.field(member_name(number), branch.type)
+            for number, branch in enumerate(values)
+            if branch is not CUT
+        ]
+        return Node("union", pa.struct(members), branches=branches, has_members=True)
+
+
+def member_name(number: int) -> str:
+    """The name that Spark gives to a branch of a union, counted without null."""
+    return f"member{number}"
+
+
+def leaf_of(schema: Any, path: str) -> Node:
+    """A type without others in it."""
     kind = schema["type"]
-    if isinstance(kind, dict | list):
-        return node_of(kind, named, path, within)
-    match kind:
-        case "record" | "error":
-            return record_of(schema, named, path, within)
-        case "array" | "map":
-            return container_of(schema, named, path, within)
-        case "enum":
-            return Node("enum", pa.string(), name=schema["name"], symbols=tuple(schema["symbols"]))
-    if kind not in PRIMITIVES and kind != "fixed":
-        return node_of(kind, named, path, within)
+    if kind == "enum":
+        return Node("enum", pa.string(), name=schema["name"], symbols=tuple(schema["symbols"]))
     size = schema["size"] if kind == "fixed" else 0
     logical = schema.get("logicalType", "")
     if logical == "decimal" and kind in ("bytes", "fixed"):
@@ -171,47 +276,3 @@ def node_of(schema: Any, named: dict[str, Any], path: str, within: tuple[str, ..
         return Node(kind, pa.binary(), name=schema["name"], size=size)
     type_ = LOGICAL.get((kind, logical))
     return Node(kind, PRIMITIVES[kind] if type_ is None else type_, logical if type_ else "")
-
-
-def record_of(schema: Any, named: dict[str, Any], path: str, within: tuple[str, ...]) -> Node:
-    name = schema["name"]
-    if name in within:
-        raise InvalidSchema(f"{path}: the record {name} holds itself, which no column can")
-    fields = tuple(
-        Member(
-            field["name"],
-            node_of(field["type"], named, f"{path}.{field['name']}", (*within, name)),
-            field.get("default", NO_DEFAULT),
-        )
-        for field in schema["fields"]
-    )
-    type_ = pa.struct([pa.field(field.name, field.node.type) for field in fields])
-    return Node("record", type_, name=name, fields=fields)
-
-
-def container_of(schema: Any, named: dict[str, Any], path: str, within: tuple[str, ...]) -> Node:
-    item_schema = schema["items"] if schema["type"] == "array" else schema["values"]
-    item = node_of(item_schema, named, f"{path}[]", (*within, "[]"))
-    if schema["type"] == "map":
-        return Node("map", pa.map_(pa.string(), item.type), branches=(item,))
-    if item.size_min == 0:
-        # A few bytes could claim any number of items that take none.
-        raise InvalidSchema(f"{path}: an array of items that take no bytes is not read")
-    return Node("array", pa.list_(pa.field("element", item.type)), branches=(item,))
-
-
-def union_of(schemas: list[Any], named: dict[str, Any], path: str, within: tuple[str, ...]) -> Node:
-    branches = tuple(node_of(schema, named, path, within) for schema in schemas)
-    types = {branch.type for branch in branches if branch.kind != "null"}
-    if len(types) == 1:
-        type_ = types.pop()
-    elif types == {pa.int32(), pa.int64()}:
-        type_ = pa.int64()
-    elif types == {pa.float32(), pa.float64()}:
-        type_ = pa.float64()
-    elif not types:
-        type_ = pa.null()
-    else:
-        kinds = ", ".join(branch.kind for branch in branches)
-        raise InvalidSchema(f"{path}: a union of {kinds} is not one type, so it is no column")
-    return Node("union", type_, branches=branches)

@@ -28,6 +28,9 @@ DOUBLED = 9
 """Text in which every quote stands for two, as CSV has it."""
 OBJECT = 10
 ARRAY = 11
+SIGNED = 128
+"""From here on, plus an ASCII sign: text in which the sign stands before quotes and itself where
+these are meant; quotes may stand for two as well."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from headrace.spark.decoding.columns.memory import byte_at, compiled
 from headrace.spark.decoding.columns.number_texts import note_unfit
-from headrace.spark.decoding.columns.spans import DOUBLED, ESCAPED, FALSE, NULL, TRUE
+from headrace.spark.decoding.columns.spans import DOUBLED, ESCAPED, FALSE, NULL, SIGNED, TRUE
 from headrace.spark.decoding.json.strings import unescape
 
 QUOTE = 34
@@ -18,12 +18,21 @@ def copy_string(data: int, start: int, end: int, kind: int, out: Any, to: int) -
     """Write a text without its escapes; returns where it ends."""
     if kind == ESCAPED:
         return unescape(data, start, end, out, to)
-    if kind == DOUBLED:
+    if kind == DOUBLED or kind >= SIGNED:
+        sign = kind - SIGNED
         at = start
         while at < end:
-            out[to] = byte_at(data, at)
+            byte = byte_at(data, at)
+            if byte == sign and at + 1 < end:
+                after = byte_at(data, at + 1)
+                if after == sign or after == QUOTE:
+                    byte = after
+                    at += 1
+            elif byte == QUOTE:
+                at += 1
+            out[to] = byte
             to += 1
-            at += 2 if byte_at(data, at) == QUOTE else 1
+            at += 1
         return to
     for index in range(end - start):
         out[to + index] = byte_at(data, start + index)

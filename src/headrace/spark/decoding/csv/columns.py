@@ -22,6 +22,7 @@ class Lines:
     delimiter: str
     null_value: str
     header: bool
+    escape: str = ""
 
     def decode(self, payloads: Any) -> tuple[list[Any], Any]:
         """A column per field, and why a payload gives no row."""
@@ -53,7 +54,7 @@ class Lines:
         found = (np.zeros(shape, np.int32), np.zeros(shape, np.int32), np.zeros(shape, np.uint8))
         scan_lines(
             roots.address, roots.starts, roots.ends, roots.kinds,
-            ord(self.delimiter), found, noted(failures),
+            ord(self.delimiter), ord(self.escape or "\0"), found, noted(failures),
         )  # fmt: skip
         parts = [
             Spans(roots.data, found[0][index], found[1][index], found[2][index], roots.rows)

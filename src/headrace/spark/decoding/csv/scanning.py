@@ -1,4 +1,4 @@
-"""CSV by RFC 4180, a line per payload, walked over by compiled code: where its fields lie."""
+"""CSV by RFC 4180 or with escapes, a line per payload: compiled code finds where fields lie."""
 
 # Compiled code compares with each of two constants; a tuple of them would be a loop.
 # ruff: noqa: SIM109
@@ -10,9 +10,11 @@ from headrace.spark.decoding.columns.memory import byte_at, compiled
 from headrace.spark.decoding.columns.spans import (
     ABSENT,
     DOUBLED,
+    ESCAPED,
     FALSE,
     NULL,
     OBJECT,
+    SIGNED,
     STRING,
     TRUE,
     VOID,
@@ -33,14 +35,23 @@ def line_end(data: int, at: int, end: int) -> int:
 
 
 @compiled
-def scan_quoted(data: int, at: int, end: int) -> tuple[int, int]:
-    """From behind an opening quote: where the closing one is, and how the text is written."""
+def scan_quoted(data: int, at: int, end: int, escape: int) -> tuple[int, int]:
+    """From behind an opening quote: where the closing one is, and how the text is written.
+
+    The sign that escapes is found before quotes are, so it is never one; without one it is 0.
+    """
     kind = STRING
     while at < end:
-        if byte_at(data, at) == QUOTE:
+        byte = byte_at(data, at)
+        if byte == escape and escape and at + 1 < end:
+            after = byte_at(data, at + 1)
+            if after == QUOTE or after == escape:
+                kind = ESCAPED
+                at += 1
+        elif byte == QUOTE:
             if at + 1 >= end or byte_at(data, at + 1) != QUOTE:
                 return at, kind
-            kind = DOUBLED
+            kind = DOUBLED if kind == STRING else kind
             at += 1
         at += 1
     return end, OPEN_QUOTE
@@ -53,6 +64,7 @@ def scan_line(
     end: int,
     row: int,
     delimiter: int,
+    escape: int,
     starts: Any,
     ends: Any,
     kinds: Any,
@@ -66,9 +78,11 @@ def scan_line(
         start = at
         if at < end and byte_at(data, at) == QUOTE:
             start = at + 1
-            stop, kind = scan_quoted(data, start, end)
+            stop, kind = scan_quoted(data, start, end, escape)
             if kind >= FAULT:
                 return start, kind
+            if kind == ESCAPED:
+                kind = SIGNED + escape
             at = stop + 1
             if at < end and byte_at(data, at) != delimiter:
                 return at, AFTER_QUOTE
@@ -88,7 +102,14 @@ def scan_line(
 
 @compiled
 def scan_lines(
-    data: int, froms: Any, tos: Any, roots: Any, delimiter: int, found: Any, noted: Any
+    data: int,
+    froms: Any,
+    tos: Any,
+    roots: Any,
+    delimiter: int,
+    escape: int,
+    found: Any,
+    noted: Any,
 ) -> None:
     """Spans of the columns of each payload that is a line of them; failures of the others."""
     starts, ends, kinds = found
@@ -101,7 +122,7 @@ def scan_lines(
         if fill == VOID:
             continue
         end = line_end(data, froms[row], tos[row])
-        at, kind = scan_line(data, froms[row], end, row, delimiter, starts, ends, kinds)
+        at, kind = scan_line(data, froms[row], end, row, delimiter, escape, starts, ends, kinds)
         if kind >= FAULT:
             for column in range(count):
                 kinds[column, row] = VOID

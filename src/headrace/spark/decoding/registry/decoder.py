@@ -50,6 +50,7 @@ class AvroFormats:
             self.reader.reader_text,
             tuple(text for _, text in written.references),
             self.reader.reader_references,
+            self.reader.recursive_depth_max,
         )
         decoder.projection  # noqa: B018  # Both schemas are read, or refused, here.
         return decoder

@@ -16,6 +16,7 @@ from headrace.spark.decoding.options import (
     avro_decoder,
     json_decoder,
     protobuf_decoder,
+    recursive_depth,
 )
 from headrace.spark.decoding.protobuf.decoder import ProtobufDecoder
 from headrace.spark.decoding.protobuf.schemas import compile_proto
@@ -52,7 +53,8 @@ def avro_reader(options: PayloadOptions, registry: Registry) -> AvroDecoder:
         return avro_decoder(options)
     found = newest(options, registry, "AVRO")
     references = tuple(text for _, text in found.references)
-    decoder = AvroDecoder(found.text, found.text, references, references)
+    depth = recursive_depth(options)
+    decoder = AvroDecoder(found.text, found.text, references, references, depth)
     decoder.schema  # noqa: B018  # A schema that rows cannot have is refused now.
     return decoder
 
