@@ -2,7 +2,20 @@
 
 import json
 import random
+import struct
 from typing import Any
+
+from headrace.serdes.avro.model import (
+    Array,
+    Enum,
+    Fixed,
+    Map,
+    Node,
+    Primitive,
+    Record,
+    Union,
+    branch_name,
+)
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 DEFAULTS: dict[str, Any] = {
@@ -15,11 +28,10 @@ DEFAULTS: dict[str, Any] = {
     "bytes": "\u00ff\u0001",
     "string": "grün",
 }
-CODE_POINTS = 'aé\u4e2d\U0001f600"\\\n'
 
 
 class Schemas:
-    """Schemas of one seed. Names come from a short list, so that two schemas have them in common."""
+    """Schemas of one seed. Names come from a short list, so two schemas have some in common."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -49,7 +61,7 @@ class Schemas:
     def record(self, depth: int) -> Any:
         name = self.new_name("R")
         fields = [self.field(f"f{n}", depth) for n in range(self.random.randrange(5))]
-        record = {"type": "record", "name": name, "fields": fields}
+        record: dict[str, Any] = {"type": "record", "name": name, "fields": fields}
         if self.random.random() < 0.2:
             record["aliases"] = [self.random.choice(("Old", "R0", "R1", "x.Old"))]
         if self.random.random() < 0.2:
@@ -134,6 +146,58 @@ class Schemas:
             part.pop("default", None)
             self.random.shuffle(part["type"])
             part["type"] = part["type"][self.random.randrange(2) :] or ["null"]
+
+    def json_value(self, node: Node, depth: int = 0) -> Any:
+        """A value of a type, in Avro's JSON encoding."""
+        match node:
+            case Primitive():
+                return self.primitive(node.kind)
+            case Enum():
+                return self.random.choice(node.symbols)
+            case Fixed():
+                return self.bytes_text(node.size)
+            case Array():
+                return [self.json_value(node.items, depth + 1) for _ in range(self.few(depth))]
+            case Map():
+                keys = [f"k{n}" for n in range(self.few(depth))]
+                return {key: self.json_value(node.values, depth + 1) for key in keys}
+            case Union():
+                return self.tagged(node, depth)
+            case Record():
+                return {f.name: self.json_value(f.type, depth + 1) for f in node.fields}
+
+    def tagged(self, union: Union, depth: int) -> Any:
+        """A branch with its name; deep down one that ends there, where there is one."""
+        flat = [branch for branch in union.branches if not isinstance(branch, Record)]
+        branches = flat if depth > 5 and flat else union.branches
+        branch = self.random.choice(branches)
+        value = self.json_value(branch, depth + 1)
+        return None if branch.kind == "null" else {branch_name(branch): value}
+
+    def few(self, depth: int) -> int:
+        return 0 if depth > 5 else self.random.randrange(3)
+
+    def primitive(self, kind: str) -> Any:
+        match kind:
+            case "null":
+                return None
+            case "boolean":
+                return self.random.random() < 0.5
+            case "int":
+                return self.random.choice((0, -1, 64, (1 << 31) - 1, -(1 << 31)))
+            case "long":
+                return self.random.choice((0, -64, 1 << 40, (1 << 63) - 1, -(1 << 63)))
+            case "float":
+                exact: float = struct.unpack("<f", struct.pack("<f", self.random.gauss(0, 9)))[0]
+                return exact
+            case "double":
+                return self.random.gauss(0, 1e6)
+            case "bytes":
+                return self.bytes_text(self.random.randrange(4))
+        return "".join(self.random.choices('aé\u4e2d\U0001f600"\\', k=self.random.randrange(6)))
+
+    def bytes_text(self, size: int) -> str:
+        return self.random.randbytes(size).decode("latin-1")
 
 
 def walk(schema: Any) -> list[Any]:

@@ -10,18 +10,18 @@ from struct import error as StructError  # noqa: N812  # An exception by a name 
 from typing import Any, Final
 
 import fastavro
-from fastavro.read import SchemaResolutionError
 
 from headrace.serdes.avro.checking import Check, Unfit, check_of
 from headrace.serdes.avro.errors import CorruptPayload, UnfitValue
-from headrace.serdes.avro.forms import Form, reader_form, with_fresh_defaults, writer_form
+from headrace.serdes.avro.forms import writer_form
 from headrace.serdes.avro.model import Record
+from headrace.serdes.avro.projection import RAW_VALUES, VALUES, Shape, projection
 from headrace.serdes.avro.schema import AvroSchema
-from headrace.serdes.avro.walking import Danger
+from headrace.serdes.avro.walking import EmptyItems
 
 FAILURES: Final = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError,
-    TypeError, ValueError, DecimalException, StructError, SchemaResolutionError,
+    TypeError, ValueError, DecimalException, StructError,
 )  # fmt: skip
 """What fastavro lets through from where it hits values or bytes that it did not expect."""
 
@@ -41,13 +41,15 @@ def decode(
     logical: bool = True,
 ) -> Any:
     """The value of a whole payload, as the reader's schema has it where there is one."""
-    decoder = decoder_of(writer, reader, logical=logical)
+    return decode_with(decoder_of(writer, reader, logical=logical), payload)
+
+
+def decode_with(decoder: "Decoder", payload: bytes | bytearray | memoryview) -> Any:
+    """The value of a whole payload."""
     data = payload if isinstance(payload, bytes) else bytes(payload)
-    source = BytesIO(data)
-    decoder.danger.check(data)
-    value = decoder.read(source)
-    if source.tell() != len(data):
-        raise CorruptPayload(f"{len(data) - source.tell()} bytes are left over after the value")
+    value, end = decoder.read(data)
+    if end != len(data):
+        raise CorruptPayload(f"{len(data) - end} bytes are left over after the value")
     return value
 
 
@@ -89,52 +91,28 @@ def encoder_of(schema: AvroSchema, *, logical: bool = True) -> Encoder:
 class Decoder:
     """Reads values of a writer's schema one after the other, as the reader's where there is one."""
 
-    def __init__(self, writer: AvroSchema, reader: AvroSchema | None, *, logical: bool) -> None:
-        records = isinstance(writer.root, Record) and (
-            reader is None or isinstance(reader.root, Record)
-        )
-        self._is_wrapped = not records
-        self._writer = _writer_form_of(writer, logical, self._is_wrapped)
-        self._reader: Form | None = None
-        self._has_fresh = False
-        if reader is not None and reader is not writer:
-            self._reader, self._has_fresh = _reader_form_of(reader, logical, self._is_wrapped)
-        self.danger = writer.compiled("danger", lambda schema: Danger(schema.root))
+    def __init__(self, writer: AvroSchema, reader: AvroSchema | None, shape: Shape) -> None:
+        node = writer.root if reader is None else reader.root
+        self._read = projection(writer.root, node, shape)
+        self._empty_items = writer.compiled("empty", lambda schema: EmptyItems(schema.root))
 
-    def read(self, source: BytesIO) -> Any:
-        """The value that begins where the source stands. Look for danger before."""
+    def read(self, data: bytes, position: int = 0) -> tuple[Any, int]:
+        """The value that begins here, and where it ends."""
+        self._empty_items.check(data, position)
         try:
-            value: Any = fastavro.schemaless_reader(source, self._writer, self._reader)
+            return self._read(data, position)
         except FAILURES as error:
             raise CorruptPayload(
                 f"the payload does not fit its schema: {_reason(error)}"
             ) from error
-        if self._has_fresh:
-            value = with_fresh_defaults(value)
-        return value["value"] if self._is_wrapped else value
 
 
 def decoder_of(writer: AvroSchema, reader: AvroSchema | None, *, logical: bool = True) -> Decoder:
+    shape = VALUES if logical else RAW_VALUES
     if reader is None:
-        return writer.compiled(
-            ("decoder", logical), lambda schema: Decoder(schema, None, logical=logical)
-        )
+        return writer.compiled(("decoder", logical), lambda schema: Decoder(schema, None, shape))
     return writer.compiled_with(
-        reader, logical, lambda schema, other: Decoder(schema, other, logical=logical)
-    )
-
-
-def _writer_form_of(schema: AvroSchema, logical: bool, wrapped: bool) -> Form:
-    return schema.compiled(
-        ("writer", logical, wrapped),
-        lambda compiled: writer_form(compiled.root, logical=logical, wrapped=wrapped),
-    )
-
-
-def _reader_form_of(schema: AvroSchema, logical: bool, wrapped: bool) -> tuple[Form, bool]:
-    return schema.compiled(
-        ("reader", logical, wrapped),
-        lambda compiled: reader_form(compiled.root, logical=logical, wrapped=wrapped),
+        reader, logical, lambda schema, other: Decoder(schema, other, shape)
     )
 
 

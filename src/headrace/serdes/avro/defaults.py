@@ -13,6 +13,7 @@ from headrace.serdes.avro.model import (
     Primitive,
     Record,
     Union,
+    branch_name,
 )
 
 INT_RANGE: Final = range(-(1 << 31), 1 << 31)
@@ -64,6 +65,25 @@ def default_value(node: Node, value: Any) -> Any:
             return default_value(default_branch(node, value), value)
         case Record():
             return {field.name: _member_default(field, value) for field in node.fields}
+    return value
+
+
+def tagged_default(node: Node, value: Any) -> Any:
+    """A default in Avro's JSON encoding, where a union's value names its branch."""
+    match node:
+        case Array():
+            return [tagged_default(node.items, item) for item in value]
+        case Map():
+            return {name: tagged_default(node.values, part) for name, part in value.items()}
+        case Union():
+            branch = default_branch(node, value)
+            inner = tagged_default(branch, value)
+            return None if value is None else {branch_name(branch): inner}
+        case Record():
+            return {
+                field.name: tagged_default(field.type, value.get(field.name, field.default))
+                for field in node.fields
+            }
     return value
 
 

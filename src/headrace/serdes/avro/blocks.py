@@ -1,0 +1,64 @@
+"""The codecs of an Avro container file's blocks. Decompression is bounded."""
+
+import struct
+import zlib
+from typing import Final
+
+from headrace.errors import CorruptMessage
+from headrace.protocol.compression import Codec, compress, decompress
+from headrace.serdes.avro.errors import CorruptContainer
+
+CODECS: Final = ("null", "deflate", "snappy", "zstandard")
+
+BLOCK_BYTES_MAX: Final = 64 << 20
+"""What one block may hold: a thousand times what writers put into one."""
+
+_RAW_DEFLATE: Final = -15
+_CHECKSUM: Final = struct.Struct(">I")
+
+
+def compress_block(codec: str, data: bytes) -> bytes:
+    match codec:
+        case "deflate":
+            deflater = zlib.compressobj(wbits=_RAW_DEFLATE)
+            return deflater.compress(data) + deflater.flush()
+        case "snappy":
+            from cramjam import snappy
+
+            return bytes(snappy.compress_raw(data)) + _CHECKSUM.pack(zlib.crc32(data))
+        case "zstandard":
+            return compress(Codec.ZSTD, data)
+    return data
+
+
+def decompress_block(codec: str, data: bytes) -> bytes:
+    """The plain bytes of a block; `CorruptContainer` if they are not what was written."""
+    try:
+        match codec:
+            case "deflate":
+                return _inflate(data)
+            case "snappy":
+                return _unsnap(data)
+            case "zstandard":
+                return bytes(decompress(Codec.ZSTD, data, BLOCK_BYTES_MAX))
+    except (CorruptMessage, zlib.error) as error:
+        raise CorruptContainer(f"a block is damaged: {error}") from error
+    return data
+
+
+def _inflate(data: bytes) -> bytes:
+    inflater = zlib.decompressobj(wbits=_RAW_DEFLATE)
+    plain = inflater.decompress(data, BLOCK_BYTES_MAX)
+    if inflater.unconsumed_tail:
+        raise CorruptContainer(f"a block holds more than {BLOCK_BYTES_MAX} bytes")
+    if not inflater.eof:
+        raise CorruptContainer("a block is damaged: its compressed bytes end too early")
+    return plain
+
+
+def _unsnap(data: bytes) -> bytes:
+    body, checksum = data[:-4], data[-4:]
+    plain = bytes(decompress(Codec.SNAPPY, body, BLOCK_BYTES_MAX))
+    if checksum != _CHECKSUM.pack(zlib.crc32(plain)):
+        raise CorruptContainer("a block is damaged: its checksum differs")
+    return plain

@@ -1,0 +1,252 @@
+"""Avro container files: one schema in front, then blocks of values between sync markers.
+
+A marker is 16 random bytes that the header tells. They let a reader begin in the middle of a file:
+a block belongs to the range of bytes in which the marker before it begins, so ranges that together
+cover a file together yield each value once.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import SEEK_END, BytesIO
+from typing import Any, BinaryIO, Final
+
+from headrace.serdes.avro.blocks import BLOCK_BYTES_MAX, CODECS, compress_block, decompress_block
+from headrace.serdes.avro.codec import Decoder, decoder_of, encoder_of
+from headrace.serdes.avro.errors import CorruptContainer, CorruptPayload
+from headrace.serdes.avro.parsing import parse
+from headrace.serdes.avro.schema import AvroSchema
+from headrace.serdes.avro.varints import read_varint, write_varint
+from headrace.serdes.avro.walking import EMPTY_ITEMS_MAX, takes_no_bytes
+from headrace.serdes.schemas import InvalidSchema
+
+MAGIC: Final = b"Obj\x01"
+MARKER_BYTES: Final = 16
+BLOCK_BYTES: Final = 64 << 10
+"""When a writer ends a block, by default: as Java does."""
+
+HEADER_BYTES_MAX: Final = 16 << 20
+SCAN_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a file says of itself before its first block."""
+
+    metadata: Mapping[str, bytes]
+    marker: bytes
+    size_bytes: int
+
+    @property
+    def codec(self) -> str:
+        return self.metadata.get("avro.codec", b"null").decode("utf-8", "replace")
+
+
+class ContainerWriter:
+    """Writes values into a new file, or behind those of an existing one (`appending`)."""
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        schema: AvroSchema,
+        *,
+        codec: str = "deflate",
+        block_bytes: int = BLOCK_BYTES,
+        metadata: Mapping[str, bytes] | None = None,
+    ) -> None:
+        refuse_unknown(codec)
+        marker = os.urandom(MARKER_BYTES)
+        file.write(_header(schema, codec, metadata or {}, marker))
+        self._begin(file, schema, codec, marker, block_bytes)
+
+    @staticmethod
+    def appending(
+        file: BinaryIO, schema: AvroSchema | None = None, *, block_bytes: int = BLOCK_BYTES
+    ) -> "ContainerWriter":
+        """Go on at the end of a file that is open for reading and writing.
+
+        A file has one schema: another one than the file's is refused.
+        """
+        reader = ContainerReader(file)
+        if schema is not None and schema.formatted("resolved") != reader.schema.canonical():
+            raise CorruptContainer("the file has another schema; write these values to a new file")
+        file.seek(-MARKER_BYTES, SEEK_END)
+        if file.read(MARKER_BYTES) != reader.header.marker:
+            raise CorruptContainer("the file's last block is cut off; copy its whole blocks first")
+        writer = ContainerWriter.__new__(ContainerWriter)
+        codec, marker = reader.header.codec, reader.header.marker
+        writer._begin(file, reader.schema, codec, marker, block_bytes)
+        return writer
+
+    def _begin(
+        self, file: BinaryIO, schema: AvroSchema, codec: str, marker: bytes, block_bytes: int
+    ) -> None:
+        self._file = file
+        self._encoder = encoder_of(schema)
+        self._codec = codec
+        self._marker = marker
+        self._block_bytes = block_bytes
+        self._block = BytesIO()
+        self._count = 0
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much of the current block is not in the file yet."""
+        return self._block.tell()
+
+    def write(self, value: Any) -> None:
+        """Put a value into the current block; `UnfitValue` leaves the block as it was."""
+        self._encoder.write(self._block, value)
+        self._wrote()
+
+    def write_unchecked(self, value: Any) -> None:
+        """For values that are known to fit the schema."""
+        self._encoder.write_unchecked(self._block, value)
+        self._wrote()
+
+    def _wrote(self) -> None:
+        self._count += 1
+        if self._block.tell() >= self._block_bytes:
+            self.flush()
+
+    def flush(self) -> None:
+        """End the block, so that everything written can be read. Call it at the end."""
+        if self._count:
+            data = compress_block(self._codec, self._block.getvalue())
+            size = write_varint(self._count) + write_varint(len(data))
+            self._file.write(b"".join((size, data, self._marker)))
+            self._block = BytesIO()
+            self._count = 0
+
+
+class ContainerReader:
+    """Reads a file's values, as the reader's schema has them where one is given."""
+
+    def __init__(
+        self, file: BinaryIO, reader: AvroSchema | None = None, *, logical: bool = True
+    ) -> None:
+        self._file = file
+        self.header = _read_header(file)
+        refuse_unknown(self.header.codec)
+        self.schema = _schema_of(self.header)
+        self._decoder: Decoder = decoder_of(self.schema, reader, logical=logical)
+        self._is_empty = takes_no_bytes(self.schema.root)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.values()
+
+    def values(self, begin: int = 0, end: int | None = None) -> Iterator[Any]:
+        """The values of the blocks that belong to a range of the file's bytes."""
+        for count, data in self.blocks(begin, end):
+            yield from self._decoded(count, data)
+
+    def blocks(self, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """How many values each block of the range has, and their bytes."""
+        position = self._first_block(begin)
+        while position is not None and (end is None or position - MARKER_BYTES < end):
+            self._file.seek(position)
+            found = self._read_block()
+            if found is None:
+                return
+            position = self._file.tell()
+            yield found[0], decompress_block(self.header.codec, found[1])
+
+    def _first_block(self, begin: int) -> int | None:
+        """Where the first block begins whose marker is not before `begin`."""
+        start = self.header.size_bytes
+        if begin <= start - MARKER_BYTES:
+            return start
+        self._file.seek(begin)
+        window, position = b"", begin
+        while chunk := self._file.read(SCAN_BYTES):
+            window += chunk
+            found = window.find(self.header.marker)
+            if found >= 0:
+                return position + found + MARKER_BYTES
+            position += max(len(window) - MARKER_BYTES + 1, 0)
+            window = window[-MARKER_BYTES + 1 :]
+        return None
+
+    def _read_block(self) -> tuple[int, bytes] | None:
+        position = self._file.tell()
+        count = read_varint(self._file)
+        if count is None:
+            return None
+        size = read_varint(self._file)
+        if size is None or not 0 <= size <= BLOCK_BYTES_MAX or count < 0:
+            raise CorruptContainer(f"the block at position {position} claims {size} bytes")
+        data = self._file.read(size + MARKER_BYTES)
+        if len(data) < size + MARKER_BYTES:
+            raise CorruptContainer(f"the file ends within the block at position {position}")
+        if data[size:] != self.header.marker:
+            raise CorruptContainer(f"no sync marker ends the block at position {position}")
+        return count, data[:size]
+
+    def _decoded(self, count: int, data: bytes) -> Iterator[Any]:
+        if count > (EMPTY_ITEMS_MAX if self._is_empty else len(data)):
+            raise CorruptContainer(f"a block of {len(data)} bytes claims {count} values")
+        position = 0
+        for _ in range(count):
+            value, position = self._decoder.read(data, position)
+            yield value
+        if position != len(data):
+            raise CorruptPayload(f"{len(data) - position} bytes are left over in a block")
+
+
+def refuse_unknown(codec: str) -> None:
+    if codec not in CODECS:
+        raise CorruptContainer(f"there is no codec {codec!r}; use one of {', '.join(CODECS)}")
+
+
+def _header(schema: AvroSchema, codec: str, metadata: Mapping[str, bytes], marker: bytes) -> bytes:
+    own = {"avro.schema": schema.formatted("resolved").encode(), "avro.codec": codec.encode()}
+    members = dict(metadata) | own
+    parts = [MAGIC, write_varint(len(members))]
+    for name, value in members.items():
+        text = name.encode()
+        parts += [write_varint(len(text)), text, write_varint(len(value)), value]
+    return b"".join([*parts, write_varint(0), marker])
+
+
+def _read_header(file: BinaryIO) -> Header:
+    file.seek(0)
+    if file.read(len(MAGIC)) != MAGIC:
+        raise CorruptContainer("this is no Avro container file: it does not begin with Obj and 1")
+    metadata: dict[str, bytes] = {}
+    while count := _number(file):
+        if count < 0:
+            _number(file)
+        for _ in range(abs(count)):
+            metadata[_bytes(file).decode("utf-8", "replace")] = _bytes(file)
+            if file.tell() > HEADER_BYTES_MAX:
+                raise CorruptContainer(f"the header is larger than {HEADER_BYTES_MAX} bytes")
+    marker = file.read(MARKER_BYTES)
+    if len(marker) < MARKER_BYTES:
+        raise CorruptContainer("the file ends within its header")
+    return Header(metadata, marker, file.tell())
+
+
+def _number(file: BinaryIO) -> int:
+    number = read_varint(file)
+    if number is None:
+        raise CorruptContainer("the file ends within its header")
+    return number
+
+
+def _bytes(file: BinaryIO) -> bytes:
+    size = _number(file)
+    if not 0 <= size <= HEADER_BYTES_MAX:
+        raise CorruptContainer(f"the header claims a value of {size} bytes")
+    data = file.read(size)
+    if len(data) < size:
+        raise CorruptContainer("the file ends within its header")
+    return data
+
+
+def _schema_of(header: Header) -> AvroSchema:
+    try:
+        return parse(header.metadata["avro.schema"].decode(), lenient=True)
+    except KeyError:
+        raise CorruptContainer("the file's header has no avro.schema") from None
+    except (InvalidSchema, UnicodeDecodeError) as error:
+        raise CorruptContainer(f"the file's schema cannot be read: {error}") from error
