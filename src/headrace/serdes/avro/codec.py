@@ -1,36 +1,30 @@
 """Values as Avro's binary encoding and back, with the schema of who wrote and of who reads.
 
 Values are what fastavro has for them: dicts, lists, texts, numbers; with `logical`, logical types
-are dates, times, decimals and UUIDs. A pair `(name, value)` picks a branch of a union.
+are dates, times, decimals and UUIDs. A pair `(name, value)` picks a branch of a union. fastavro
+itself does only these conversions: it lets through too much on both ways, and bytes that nest deep
+end its process.
 """
 
-from decimal import DecimalException
-from io import BytesIO
 from struct import error as StructError  # noqa: N812  # An exception by a name in lower case.
 from typing import Any, Final
 
-import fastavro
-
-from headrace.serdes.avro.checking import Check, Unfit, check_of
 from headrace.serdes.avro.errors import CorruptPayload, UnfitValue
-from headrace.serdes.avro.forms import writer_form
-from headrace.serdes.avro.model import Record
 from headrace.serdes.avro.projection import RAW_VALUES, VALUES, Shape, projection
 from headrace.serdes.avro.schema import AvroSchema
+from headrace.serdes.avro.unfit import Unfit
 from headrace.serdes.avro.walking import EmptyItems
+from headrace.serdes.avro.writing import write_of
 
-FAILURES: Final = (
-    ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, RecursionError,
-    TypeError, ValueError, DecimalException, StructError,
-)  # fmt: skip
-"""What fastavro lets through from where it hits values or bytes that it did not expect."""
+FAILURES: Final = (IndexError, StructError, ValueError, ArithmeticError, RecursionError)
+"""What bytes that end too early, are no text, or no date of any calendar come to."""
 
 
 def encode(schema: AvroSchema, value: Any, *, logical: bool = True) -> bytes:
     """The bytes of a value; missing fields get their defaults. `UnfitValue` names a wrong field."""
-    output = BytesIO()
-    encoder_of(schema, logical=logical).write(output, value)
-    return output.getvalue()
+    out = bytearray()
+    encoder_of(schema, logical=logical).write(out, value)
+    return bytes(out)
 
 
 def decode(
@@ -57,29 +51,19 @@ class Encoder:
     """Writes values of one schema."""
 
     def __init__(self, schema: AvroSchema, *, logical: bool) -> None:
-        self._is_wrapped = not isinstance(schema.root, Record)
-        self._check: Check = check_of(schema.root, logical=logical)
-        self._form = writer_form(schema.root, logical=logical, wrapped=self._is_wrapped)
+        self._write = write_of(schema.root, logical=logical)
 
-    def write(self, output: BytesIO, value: Any) -> None:
+    def write(self, out: bytearray, value: Any) -> None:
+        """Put a value's bytes behind others; `UnfitValue` leaves those as they were."""
+        begin = len(out)
         try:
-            self._check(value)
+            self._write(value, out)
         except Unfit as error:
+            del out[begin:]
             raise error.as_error() from None
         except RecursionError:
+            del out[begin:]
             raise UnfitValue("the value nests too deep") from None
-        self.write_unchecked(output, value)
-
-    def write_unchecked(self, output: BytesIO, value: Any) -> None:
-        """For values that are known to fit, such as those that were just read."""
-        begin = output.tell()
-        try:
-            written = {"value": value} if self._is_wrapped else value
-            fastavro.schemaless_writer(output, self._form, written)
-        except FAILURES as error:
-            output.seek(begin)
-            output.truncate()
-            raise UnfitValue(f"the value does not fit its schema: {_reason(error)}") from error
 
 
 def encoder_of(schema: AvroSchema, *, logical: bool = True) -> Encoder:

@@ -8,7 +8,7 @@ cover a file together yield each value once.
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from io import SEEK_END, BytesIO
+from io import SEEK_END
 from typing import Any, BinaryIO, Final
 
 from headrace.serdes.avro.blocks import BLOCK_BYTES_MAX, CODECS, compress_block, decompress_block
@@ -86,36 +86,28 @@ class ContainerWriter:
         self._codec = codec
         self._marker = marker
         self._block_bytes = block_bytes
-        self._block = BytesIO()
+        self._block = bytearray()
         self._count = 0
 
     @property
     def waiting_bytes(self) -> int:
         """How much of the current block is not in the file yet."""
-        return self._block.tell()
+        return len(self._block)
 
     def write(self, value: Any) -> None:
         """Put a value into the current block; `UnfitValue` leaves the block as it was."""
         self._encoder.write(self._block, value)
-        self._wrote()
-
-    def write_unchecked(self, value: Any) -> None:
-        """For values that are known to fit the schema."""
-        self._encoder.write_unchecked(self._block, value)
-        self._wrote()
-
-    def _wrote(self) -> None:
         self._count += 1
-        if self._block.tell() >= self._block_bytes:
+        if len(self._block) >= self._block_bytes:
             self.flush()
 
     def flush(self) -> None:
         """End the block, so that everything written can be read. Call it at the end."""
         if self._count:
-            data = compress_block(self._codec, self._block.getvalue())
+            data = compress_block(self._codec, bytes(self._block))
             size = write_varint(self._count) + write_varint(len(data))
             self._file.write(b"".join((size, data, self._marker)))
-            self._block = BytesIO()
+            self._block = bytearray()
             self._count = 0
 
 

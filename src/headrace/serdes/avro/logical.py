@@ -3,7 +3,7 @@
 import math
 from typing import Any, Final
 
-from headrace.serdes.avro.model import Logical
+from headrace.serdes.avro.model import Logical, Node
 
 KINDS: Final = {
     "date": ("int",),
@@ -21,6 +21,11 @@ KINDS: Final = {
     "duration": ("fixed",),
 }
 FIXED_SIZES: Final = {"uuid": 16, "duration": 12}
+CONVERTED: Final = KINDS.keys() - {
+    *("timestamp-nanos", "local-timestamp-nanos", "big-decimal", "duration")
+}
+"""Those that have a type in Python; values of the others are what is written."""
+
 INT_MAX: Final = (1 << 31) - 1
 
 
@@ -34,6 +39,14 @@ def logical_of(kind: str, properties: dict[str, Any], size: int = 0) -> Logical 
     if kind == "fixed" and size != FIXED_SIZES[name]:
         return None
     return Logical(name)
+
+
+def converts(node: Node) -> bool:
+    """Whether values of this type are dates, decimals and the like, and not what is written."""
+    logical = node.logical
+    if logical is None or logical.name not in CONVERTED:
+        return False
+    return logical.name != "uuid" or node.kind == "string"
 
 
 def _decimal(kind: str, properties: dict[str, Any], size: int) -> Logical | None:

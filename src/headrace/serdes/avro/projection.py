@@ -12,10 +12,8 @@ from typing import Any, Final
 
 from fastavro.logical_readers import LOGICAL_READERS
 
-from headrace.serdes.avro.defaults import is_default, tagged_default
 from headrace.serdes.avro.errors import CorruptPayload
-from headrace.serdes.avro.forms import converts
-from headrace.serdes.avro.json_writing import write_json_value
+from headrace.serdes.avro.logical import converts
 from headrace.serdes.avro.model import (
     Array,
     Enum,
@@ -28,7 +26,9 @@ from headrace.serdes.avro.model import (
     Record,
     Union,
 )
+from headrace.serdes.avro.unfit import Unfit
 from headrace.serdes.avro.varints import varint_at
+from headrace.serdes.avro.writing import default_payload
 
 Read = Callable[[bytes, int], tuple[Any, int]]
 
@@ -88,12 +88,10 @@ class Default:
         return self._read(self._written, 0)[0]
 
     def _write(self) -> bytes:
-        name, node, default = self._field.name, self._field.type, self._field.default
-        if not is_default(node, default):
-            raise CorruptPayload(f"{name}: the schema's default {default!r} does not fit its type")
-        written = bytearray()
-        write_json_value(node, tagged_default(node, default), written)
-        return bytes(written)
+        try:
+            return default_payload(self._field)
+        except Unfit as error:
+            raise CorruptPayload(f"{self._field.name}: {error.reason}") from None
 
 
 class _Compiler:
