@@ -1,6 +1,6 @@
 """Avro for Kafka clients."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -8,8 +8,9 @@ from headrace.serdes.avro import codec as avro
 from headrace.serdes.avro.parsing import parse
 from headrace.serdes.avro.schema import AvroSchema
 from headrace.serdes.clients.deserializer import SchemaDeserializer
-from headrace.serdes.clients.given_schemas import GivenSchema, made_by, new_schema
+from headrace.serdes.clients.given_schemas import GivenSchema, class_of, new_schema
 from headrace.serdes.clients.options import DeserializerOptions, SerializerOptions
+from headrace.serdes.clients.plain_values import maker_of
 from headrace.serdes.clients.registry import Registry
 from headrace.serdes.clients.serializer import SchemaSerializer
 from headrace.serdes.schemas import Dependency, SchemaType
@@ -19,7 +20,7 @@ from headrace.serdes.schemas import Dependency, SchemaType
 class AvroFormat:
     """Avro: a reader's schema projects what was written with another."""
 
-    type = SchemaType.AVRO
+    schema_type = SchemaType.AVRO
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = ()) -> AvroSchema:
         return parse(text, dependencies)
@@ -35,6 +36,9 @@ class AvroFormat:
 
     def split(self, body: bytes) -> tuple[bytes, bytes]:
         return b"", body
+
+    def maker(self, class_: type) -> Callable[[Any], Any]:
+        return maker_of(class_)
 
     def decode(
         self, writer: AvroSchema, reader: AvroSchema | None, before: bytes, body: bytes
@@ -65,4 +69,5 @@ class AvroDeserializer(SchemaDeserializer[AvroSchema]):
         **options: Unpack[DeserializerOptions],
     ) -> None:
         given = new_schema(reader, SchemaType.AVRO)
-        super().__init__(registry, AvroFormat(), given, **made_by(reader), **options)
+        options.setdefault("makes", class_of(reader))
+        super().__init__(registry, AvroFormat(), given, **options)

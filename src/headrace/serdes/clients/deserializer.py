@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar
 
 from headrace.errors import HeadraceError
 from headrace.serdes.clients.formats import Format
-from headrace.serdes.clients.plain_values import maker_of
 from headrace.serdes.clients.registry import Registry
 from headrace.serdes.clients.serializer import Context
 from headrace.serdes.clients.subjects import SubjectName, topic_subject
@@ -58,7 +57,7 @@ class SchemaDeserializer(Generic[Parsed]):
         if reader is not None:
             dependencies = registry.dependencies_of(reader.references)
             self._reader = format.parse(reader.schema, dependencies)
-        self._make: Callable[[Any], Any] | None = maker_of(makes) if makes is not None else None
+        self._make: Callable[[Any], Any] | None = None if makes is None else format.maker(makes)
         self._reads_latest = reads_latest or latest_with is not None
         self._latest_with = latest_with
         self._subject_name = subject_name
@@ -111,9 +110,9 @@ class SchemaDeserializer(Generic[Parsed]):
             registered = self._registry.schema(id_)
             if registered is None:
                 raise UnknownSchema(f"the schema registry has no schema {id_}")
-            if registered.type != self._format.type:
+            if registered.type != self._format.schema_type:
                 raise InvalidSchema(
-                    f"schema {id_} is of type {registered.type}, not {self._format.type}"
+                    f"schema {id_} is of type {registered.type}, not {self._format.schema_type}"
                 )
             found = self._format.parse(registered.text, registered.dependencies)
             if len(self._schemas) >= _SCHEMAS_MAX:

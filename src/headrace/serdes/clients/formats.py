@@ -1,6 +1,6 @@
 """What serializers need of a type of schemas: values to bytes and back."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from headrace.serdes.schemas import Dependency, SchemaType
@@ -12,7 +12,7 @@ class Format(Protocol[Parsed]):
     """One type of schemas. What stands before a value is Protobuf's way to its message."""
 
     @property
-    def type(self) -> SchemaType: ...
+    def schema_type(self) -> SchemaType: ...
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = ()) -> Parsed: ...
 
@@ -28,6 +28,10 @@ class Format(Protocol[Parsed]):
 
     def split(self, body: bytes) -> tuple[bytes, bytes]:
         """What stood before a value, and the value."""
+        ...
+
+    def maker(self, class_: type) -> Callable[[Any], Any]:
+        """Makes objects of a class from decoded values."""
         ...
 
     def decode(self, writer: Parsed, reader: Parsed | None, before: bytes, body: bytes) -> Any: ...

@@ -1,15 +1,9 @@
 """A schema as users give it: a text, a Python class, or one with references and rules."""
 
-from typing import TypedDict
-
 from headrace.serdes.registry_client import NewSchema
 from headrace.serdes.schemas import SchemaType
 
 GivenSchema = str | type | NewSchema
-
-
-class _Made(TypedDict, total=False):
-    makes: type
 
 
 def new_schema(given: GivenSchema | None, type_: SchemaType) -> NewSchema | None:
@@ -20,15 +14,19 @@ def new_schema(given: GivenSchema | None, type_: SchemaType) -> NewSchema | None
     return NewSchema(text, type_.value)
 
 
-def made_by(given: GivenSchema | None) -> _Made:
+def class_of(given: GivenSchema | None) -> type | None:
     """A class that is given as a reader's schema is also what values become."""
-    if isinstance(given, type) and not hasattr(given, "DESCRIPTOR"):
-        return {"makes": given}
-    return {}
+    return given if isinstance(given, type) else None
 
 
 def schema_of(class_: type, type_: SchemaType) -> str:
     """The schema of a Python class: dataclass, msgspec Struct, Pydantic model."""
-    from headrace.serdes.classes import schema_text
+    from headrace.serdes.classes import avro, json_schema, protobuf
+    from headrace.serdes.classes.inspection import shape_of
 
-    return schema_text(class_, type_)
+    write = {
+        SchemaType.AVRO: avro.write,
+        SchemaType.JSON: json_schema.write,
+        SchemaType.PROTOBUF: protobuf.write,
+    }
+    return write[type_](shape_of(class_))

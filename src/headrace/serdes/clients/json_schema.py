@@ -1,12 +1,13 @@
 """JSON with a JSON Schema for Kafka clients."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
 from headrace.serdes.clients.deserializer import SchemaDeserializer
-from headrace.serdes.clients.given_schemas import GivenSchema, made_by, new_schema
+from headrace.serdes.clients.given_schemas import GivenSchema, class_of, new_schema
 from headrace.serdes.clients.options import DeserializerOptions, SerializerOptions
+from headrace.serdes.clients.plain_values import maker_of
 from headrace.serdes.clients.registry import Registry
 from headrace.serdes.clients.serializer import SchemaSerializer
 from headrace.serdes.json_schema import codec as json_schema
@@ -19,7 +20,7 @@ class JsonSchemaFormat:
     """JSON: a value is checked by the reader's schema where there is one, else by the writer's."""
 
     validates: bool = True
-    type = SchemaType.JSON
+    schema_type = SchemaType.JSON
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = ()) -> JsonSchema:
         return parse(text, dependencies)
@@ -37,6 +38,9 @@ class JsonSchemaFormat:
 
     def split(self, body: bytes) -> tuple[bytes, bytes]:
         return b"", body
+
+    def maker(self, class_: type) -> Callable[[Any], Any]:
+        return maker_of(class_)
 
     def decode(
         self, writer: JsonSchema, reader: JsonSchema | None, before: bytes, body: bytes
@@ -71,4 +75,5 @@ class JsonSchemaDeserializer(SchemaDeserializer[JsonSchema]):
         **options: Unpack[DeserializerOptions],
     ) -> None:
         given = new_schema(reader, SchemaType.JSON)
-        super().__init__(registry, JsonSchemaFormat(validates), given, **made_by(reader), **options)
+        options.setdefault("makes", class_of(reader))
+        super().__init__(registry, JsonSchemaFormat(validates), given, **options)

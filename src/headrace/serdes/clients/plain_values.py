@@ -33,15 +33,15 @@ def plain(value: Any) -> Any:
         raise UnfitObject(f"a {type(value).__name__} is no value to write: {error}") from error
 
 
-def maker_of(class_: type) -> Callable[[Any], Any]:
-    """Makes objects of a class from plain values."""
+def maker_of(class_: type, *, strict: bool = True) -> Callable[[Any], Any]:
+    """Makes objects of a class from plain values; of texts too where it is not strict."""
     validate = getattr(class_, "model_validate", None)
 
     def make(value: Any) -> Any:
         if value is None:
             return None
         try:
-            return validate(value) if validate else msgspec.convert(value, class_)
+            return validate(value) if validate else msgspec.convert(value, class_, strict=strict)
         except ValueError as error:  # Both libraries' errors are such.
             raise UnfitObject(f"the value is no {class_.__name__}: {error}") from error
 

@@ -1,12 +1,16 @@
 """Protobuf for Kafka clients."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+import msgspec
+from google.protobuf import json_format
+
 from headrace.serdes.clients.deserializer import SchemaDeserializer
-from headrace.serdes.clients.given_schemas import GivenSchema, made_by, new_schema
+from headrace.serdes.clients.given_schemas import GivenSchema, class_of, new_schema
 from headrace.serdes.clients.options import DeserializerOptions, SerializerOptions
+from headrace.serdes.clients.plain_values import maker_of
 from headrace.serdes.clients.registry import Registry
 from headrace.serdes.clients.serializer import SchemaSerializer
 from headrace.serdes.protobuf.indexes import read_indexes, write_indexes
@@ -14,6 +18,11 @@ from headrace.serdes.protobuf.messages import MessageType, message_type, message
 from headrace.serdes.protobuf.parsing import ProtobufSchema, parse
 from headrace.serdes.schemas import Dependency, SchemaType
 from headrace.serdes.wire_format import UnframedPayload
+
+_AS_PYTHON: Any = {
+    "preserving_proto_field_name": True,
+    "always_print_fields_with_no_presence": True,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +34,7 @@ class ProtobufFormat:
     """
 
     message: str = ""
-    type = SchemaType.PROTOBUF
+    schema_type = SchemaType.PROTOBUF
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = ()) -> ProtobufSchema:
         return parse(text, dependencies)
@@ -37,13 +46,19 @@ class ProtobufFormat:
         return write_indexes(self._message_of(schema, value).indexes)
 
     def encode(self, schema: ProtobufSchema, value: Any) -> bytes:
-        return self._message_of(schema, value).encode(value)
+        message = self._message_of(schema, value)
+        return message.encode(value if hasattr(value, "DESCRIPTOR") else msgspec.to_builtins(value))
 
     def split(self, body: bytes) -> tuple[bytes, bytes]:
         found = read_indexes(body)
         if found is None:
             raise UnframedPayload("the payload does not say which message of its schema it is")
         return body[: found[1]], body[found[1] :]
+
+    def maker(self, class_: type) -> Callable[[Any], Any]:
+        """By the message's JSON, in which large numbers are texts and bytes are base64."""
+        make = maker_of(class_, strict=False)
+        return lambda message: make(json_format.MessageToDict(message, **_AS_PYTHON))
 
     def decode(
         self, writer: ProtobufSchema, reader: ProtobufSchema | None, before: bytes, body: bytes
@@ -87,4 +102,5 @@ class ProtobufDeserializer(SchemaDeserializer[ProtobufSchema]):
         **options: Unpack[DeserializerOptions],
     ) -> None:
         given = new_schema(reader, SchemaType.PROTOBUF)
-        super().__init__(registry, ProtobufFormat(message), given, **made_by(reader), **options)
+        options.setdefault("makes", class_of(reader))
+        super().__init__(registry, ProtobufFormat(message), given, **options)

@@ -142,8 +142,10 @@ class SchemaSerializer(Generic[Parsed]):
         return _Prepared(schema, b"", header_of(version.guid))
 
     def _parse_given(self, schema: NewSchema) -> Parsed:
-        if schema.schema_type != self._format.type:
-            raise InvalidSchema(f"a schema of type {schema.schema_type} is no {self._format.type}")
+        if schema.schema_type != self._format.schema_type:
+            raise InvalidSchema(
+                f"a schema of type {schema.schema_type} is no {self._format.schema_type}"
+            )
         dependencies = self._registry.dependencies_of(schema.references)
         return self._format.parse(schema.schema, dependencies)
 

@@ -4,7 +4,7 @@ import datetime
 import decimal
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pydantic
@@ -24,6 +24,7 @@ from headrace.serdes import (
     topic_record_subject,
 )
 from headrace.serdes.avro.errors import UnfitValue
+from headrace.serdes.classes import Wire
 from headrace.serdes.clients.deserializer import UnknownSchema
 from headrace.serdes.clients.plain_values import UnfitObject
 from headrace.serdes.clients.serializer import CannotSerialize
@@ -285,46 +286,43 @@ def test_protobuf_with_its_id_in_a_header_keeps_the_way_to_the_message_there(
     assert ProtobufDeserializer(registry)(payload, value_in("orders", headers)).id == 7
 
 
-ORDER_OF_CLASS = json.dumps(
-    {
-        "type": "record",
-        "name": "Order",
-        "fields": [
-            {"name": "id", "type": "long"},
-            {"name": "day", "type": {"type": "int", "logicalType": "date"}},
-            {
-                "name": "price",
-                "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2},
-            },
-        ],
-    }
-)
+Price = Annotated[decimal.Decimal, Wire(precision=9, scale=2)]
 
 
 @dataclass
 class DataOrder:
     id: int
     day: datetime.date
-    price: decimal.Decimal
+    price: Price
 
 
 class StructOrder(msgspec.Struct):
     id: int
     day: datetime.date
-    price: decimal.Decimal
+    price: Price
 
 
 class ModelOrder(pydantic.BaseModel):
     id: int
     day: datetime.date
-    price: decimal.Decimal
+    price: Price
 
 
 @pytest.mark.parametrize("class_", [DataOrder, StructOrder, ModelOrder])
-def test_objects_of_classes_go_there_and_back(registry: RegistryInMemory, class_: Any) -> None:
+@pytest.mark.parametrize(
+    ("serializer_of", "deserializer_of"),
+    [
+        (AvroSerializer, AvroDeserializer),
+        (JsonSchemaSerializer, JsonSchemaDeserializer),
+        (ProtobufSerializer, ProtobufDeserializer),
+    ],
+)
+def test_objects_of_classes_go_there_and_back(
+    registry: RegistryInMemory, class_: Any, serializer_of: Any, deserializer_of: Any
+) -> None:
     order = class_(id=7, day=datetime.date(2026, 1, 2), price=decimal.Decimal("9.50"))
-    payload = AvroSerializer(registry, ORDER_OF_CLASS)(order, value_in("orders"))
-    deserializer = AvroDeserializer(registry, class_)
+    payload = serializer_of(registry, class_)(order, value_in("orders"))
+    deserializer = deserializer_of(registry, class_)
     assert deserializer(payload, value_in("orders")) == order
 
 
