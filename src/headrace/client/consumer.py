@@ -163,6 +163,10 @@ class Consumer:
         """The records that lie ready."""
         return self._progress.hand_out()
 
+    def hand_out_within(self, bytes_max: int, size_of: Callable[[Message], int]) -> list[Message]:
+        """As many of the records that lie ready as fit, at least one if there is any."""
+        return self._progress.hand_out_within(bytes_max, size_of)
+
     def hand_out_singly(self) -> Iterator[Message]:
         """The records that lie ready, each processed when the next is asked for."""
         return self._progress.hand_out_singly()

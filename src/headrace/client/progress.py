@@ -4,7 +4,7 @@ Records come in batches and are handed out as a whole or one by one. A record is
 application asks for more. No clock, no client: only lists of records and offsets.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from operator import length_hint
 
 from confluent_kafka import Message
@@ -40,6 +40,18 @@ class Progress:
         """All that is unread, at once."""
         self._begin()
         return list(self._batch)  # type: ignore[arg-type]  # Only records handed out turn to None.
+
+    def hand_out_within(self, bytes_max: int, size_of: Callable[[Message], int]) -> list[Message]:
+        """As much of the unread as fits, and at least one record; the rest stays unread."""
+        left, count = bytes_max, 0
+        for message in self._unread:
+            left -= size_of(message)
+            if left < 0 and count:
+                break
+            count += 1
+        self._batch, self._unread = [*self._unread[:count]], self._unread[count:]
+        self._rest, self._counted = None, 0
+        return list(self._batch)  # type: ignore[arg-type]  # As above.
 
     def hand_out_singly(self) -> Iterator[Message]:
         """All that is unread, one by one; what the application leaves is unread again."""

@@ -1,9 +1,12 @@
-"""Who may ask: bearer tokens from a file, compared in constant time.
+"""Who may ask: bearer tokens, users with passwords, or holders of a client certificate.
 
 A file may hold several tokens, one per line, so that a new one can be handed out before the old
-one is taken away. The file is read once, at the start.
+one is taken away. Files are read once, at the start. Secrets are compared in constant time.
 """
 
+import asyncio
+import base64
+import binascii
 import hashlib
 import hmac
 import os
@@ -16,6 +19,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headrace.errors import HeadraceError
 from headrace.http.errors import Render, Unauthorized, rendered
+from headrace.http.principals import SCOPE_KEY, Principal
+from headrace.http.tls import certificate_principal
+from headrace.http.users import UserFile
 
 _FILE_BYTES_MAX = 1 << 16
 _OPEN_TO_OTHERS = 0o077
@@ -53,8 +59,82 @@ def read_tokens(path: Path) -> TokenFile:
     return TokenFile(tuple(map(_digest, tokens)), bool(mode & _OPEN_TO_OTHERS))
 
 
-class BearerAccess:
-    """Lets requests through that carry a token, and those for paths that are open to all."""
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What a server lets in; one of its ways is enough. Without any, everybody may enter."""
+
+    tokens: TokenFile | None = None
+    users: UserFile | None = None
+    certificates: bool = False
+    """Whether a client certificate is a proof; TLS has checked it before we see it."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.tokens is None and self.users is None and not self.certificates
+
+
+class Access:
+    """Lets requests and WebSockets through that fit a door, and those for paths open to all."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        door: Door,
+        open_paths: Collection[str] = (),
+        render: Render = rendered,
+    ) -> None:
+        self._app = app
+        self._door = door
+        self._open_paths = frozenset(open_paths)
+        self._render = render
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket") or scope["path"] in self._open_paths:
+            await self._app(scope, receive, send)
+            return
+        principal = await self._admitted(scope)
+        if principal is not None:
+            await self._app({**scope, SCOPE_KEY: principal}, receive, send)
+            return
+        if scope["type"] == "websocket":  # Refused before it opens: the client sees a 403.
+            await send({"type": "websocket.close", "code": 1008, "reason": ""})
+            return
+        await self._render(self._refusal())(scope, receive, send)
+
+    async def _admitted(self, scope: Scope) -> Principal | None:
+        if self._door.certificates and (name := certificate_principal(scope)) is not None:
+            return Principal(name)
+        given = HTTPConnection(scope).headers.getlist("authorization")
+        if self._door.tokens is not None and _is_granted(given, self._door.tokens):
+            return Principal("token")
+        users, claim = self._door.users, _basic(given)
+        if users is None or claim is None:
+            return None
+        if not users.remembers(*claim):
+            # A hash takes its time, which the event loop has not.
+            if not await asyncio.to_thread(users.accepts, *claim):
+                return None
+            users.remember(*claim)
+        return Principal(*claim)
+
+    def _refusal(self) -> Unauthorized:
+        ways, challenges = [], []
+        if self._door.tokens is not None:
+            ways.append("the header `Authorization: Bearer TOKEN` with a token that it knows")
+            challenges.append("Bearer")
+        if self._door.users is not None:
+            ways.append("a user and a password (Basic authentication)")
+            challenges.append('Basic realm="headrace", charset="UTF-8"')
+        if self._door.certificates:
+            ways.append("a client certificate by TLS")
+        return Unauthorized(
+            f"the server wants to know who you are: send {', or '.join(ways)}",
+            headers={"WWW-Authenticate": ", ".join(challenges)} if challenges else {},
+        )
+
+
+class BearerAccess(Access):
+    """Access by tokens alone."""
 
     def __init__(
         self,
@@ -63,24 +143,7 @@ class BearerAccess:
         open_paths: Collection[str] = (),
         render: Render = rendered,
     ) -> None:
-        self._app = app
-        self._tokens = tokens
-        self._open_paths = frozenset(open_paths)
-        self._render = render
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in self._open_paths:
-            await self._app(scope, receive, send)
-            return
-        given = HTTPConnection(scope).headers.getlist("authorization")
-        if _is_granted(given, self._tokens):
-            await self._app(scope, receive, send)
-            return
-        refusal = Unauthorized(
-            "send the header `Authorization: Bearer TOKEN` with a token that the server knows",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
-        await self._render(refusal)(scope, receive, send)
+        super().__init__(app, Door(tokens=tokens), open_paths, render)
 
 
 def _is_granted(given: Sequence[str], tokens: TokenFile) -> bool:
@@ -88,6 +151,20 @@ def _is_granted(given: Sequence[str], tokens: TokenFile) -> bool:
         return False
     scheme, _, token = given[0].partition(" ")
     return scheme.lower() == "bearer" and tokens.accepts(token.strip())
+
+
+def _basic(given: Sequence[str]) -> tuple[str, str] | None:
+    """The user and the password of a Basic header."""
+    if len(given) != 1:
+        return None
+    scheme, _, text = given[0].partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        name, separator, password = base64.b64decode(text, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return (name, password) if separator else None
 
 
 def _digest(token: str) -> bytes:

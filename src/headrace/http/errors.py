@@ -25,7 +25,8 @@ JSON = "application/json"
 class HttpError(HeadraceError):
     """An answer other than the one that was asked for."""
 
-    status: ClassVar[int] = 500
+    status: int = 500
+    """That of its class; a product whose errors carry their own sets it on the error."""
     error: ClassVar[str] = "internal_error"
 
     def __init__(

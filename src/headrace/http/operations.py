@@ -38,9 +38,11 @@ class Operation:
     endpoint: Endpoint
     summary: str
     parameters: Sequence[Parameter] = ()
-    body: type | None = None
+    body: Any = None
+    """The type of the body, where there is one."""
     body_types: Sequence[str] = (JSON,)
-    answer: type | None = None
+    answer: Any = None
+    """The type of the answer, where it has one."""
     answer_types: Sequence[str] = (JSON,)
     errors: Mapping[int, str] = field(default_factory=dict)
 
@@ -54,13 +56,17 @@ def routes(operations: Iterable[Operation]) -> list[Route]:
 
 
 def openapi(
-    title: str, version: str, operations: Sequence[Operation], *, has_tokens: bool = False
+    title: str,
+    version: str,
+    operations: Sequence[Operation],
+    *,
+    error: type = ErrorBody,
+    has_tokens: bool = False,
+    has_users: bool = False,
 ) -> dict[str, Any]:
-    """The OpenAPI 3.1 document of these operations."""
+    """The OpenAPI 3.1 document of these operations, whose errors have the given shape."""
     types = [type for one in operations for type in (one.body, one.answer) if type]
-    found, components = msgspec.json.schema_components(
-        [ErrorBody, *types], ref_template=_REFERENCES
-    )
+    found, components = msgspec.json.schema_components([error, *types], ref_template=_REFERENCES)
     error_schema, *schemas = found
     schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -73,14 +79,18 @@ def openapi(
         "paths": paths,
         "components": {"schemas": components},
     }
-    if has_tokens:
-        document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"token": []}]
+    schemes = {
+        **({"token": {"type": "http", "scheme": "bearer"}} if has_tokens else {}),
+        **({"user": {"type": "http", "scheme": "basic"}} if has_users else {}),
+    }
+    if schemes:
+        document["components"]["securitySchemes"] = schemes
+        document["security"] = [{name: []} for name in schemes]
     return document
 
 
 def _entry(
-    operation: Operation, schema_of: Mapping[type, Any], error_schema: Mapping[str, Any]
+    operation: Operation, schema_of: Mapping[Any, Any], error_schema: Mapping[str, Any]
 ) -> dict[str, Any]:
     answer = {"schema": schema_of[operation.answer]} if operation.answer else {}
     entry: dict[str, Any] = {
@@ -91,7 +101,7 @@ def _entry(
             "200": {
                 "description": "Done.",
                 "content": {
-                    type: answer if type == JSON else {} for type in operation.answer_types
+                    type: answer if _is_json(type) else {} for type in operation.answer_types
                 },
             }
         },
@@ -101,11 +111,15 @@ def _entry(
         entry["responses"][str(status)] = {"description": description, "content": content}
     if operation.body is not None:
         content = {
-            type: {"schema": schema_of[operation.body] if type == JSON else {"type": "string"}}
+            type: {"schema": schema_of[operation.body] if _is_json(type) else {"type": "string"}}
             for type in operation.body_types
         }
         entry["requestBody"] = {"required": True, "content": content}
     return entry
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type == JSON or media_type.endswith("+json")
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:

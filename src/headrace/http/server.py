@@ -12,9 +12,11 @@ from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.errors import HeadraceError
 from headrace.http.addresses import ListenAddress
+from headrace.http.tls import CERTIFICATE_KEY, ServerTls, distinguished_name
 
 _BACKLOG = 512
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -39,6 +41,15 @@ def bind(address: ListenAddress) -> socket.socket:
     return listener
 
 
+def event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
 def address_of(listener: socket.socket) -> ListenAddress:
     host, port = listener.getsockname()[:2]
     return ListenAddress(str(host), int(port))
@@ -51,12 +62,37 @@ async def serve(
     on_ready: Callable[[ListenAddress], None],
     connections_max: int = 1_000,
     stop_s_max: int = 10,
+    tls: ServerTls | None = None,
+    has_websockets: bool = False,
 ) -> None:
     """Answer requests until SIGINT or SIGTERM; those under way then have `stop_s_max` to end."""
+    server = _Server(
+        _config(app, connections_max, stop_s_max, tls, has_websockets=has_websockets),
+        lambda: on_ready(address_of(listener)),
+    )
+    loop = asyncio.get_running_loop()
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, server.stop)
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        for number in _STOP_SIGNALS:
+            loop.remove_signal_handler(number)
+        listener.close()
+
+
+def _config(
+    app: ASGIApp,
+    connections_max: int,
+    stop_s_max: int,
+    tls: ServerTls | None,
+    *,
+    has_websockets: bool,
+) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
-        http="httptools",
-        ws="none",
+        http=HttpToolsProtocol if tls is None else _TlsProtocol,
+        ws="wsproto" if has_websockets else "none",
         loop="none",
         lifespan="off",
         log_config=None,
@@ -67,16 +103,20 @@ async def serve(
         timeout_keep_alive=60,
         timeout_graceful_shutdown=stop_s_max,
     )
-    server = _Server(config, lambda: on_ready(address_of(listener)))
-    loop = asyncio.get_running_loop()
-    for number in _STOP_SIGNALS:
-        loop.add_signal_handler(number, server.stop)
-    try:
-        await server.serve(sockets=[listener])
-    finally:
-        for number in _STOP_SIGNALS:
-            loop.remove_signal_handler(number)
-        listener.close()
+    if tls is not None:
+        context = tls.context()
+        config.ssl_context_factory = lambda _config, _default: context
+    return config
+
+
+class _TlsProtocol(HttpToolsProtocol):
+    """uvicorn's protocol, which tells requests what certificate their client has shown."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        shown = transport.get_extra_info("peercert")
+        if shown and (name := distinguished_name(shown)):
+            self.app_state = {**self.app_state, CERTIFICATE_KEY: name}
 
 
 class _Server(uvicorn.Server):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from headrace.http.access import TokenFile
 from headrace.http.addresses import ListenAddress
-from headrace.http.server import bind, serve
+from headrace.http.server import bind, event_loop, serve
 from headrace.serving.memory_wall import raise_wall
 from headrace.serving.routes import application
 from headrace.serving.service import Service
@@ -31,13 +31,5 @@ def run(
             await serve(application(service, tokens), listener, on_ready=on_ready)
         return service.is_stopped
 
-    with asyncio.Runner(loop_factory=_event_loop) as runner:
+    with asyncio.Runner(loop_factory=event_loop) as runner:
         return runner.run(main())
-
-
-def _event_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()

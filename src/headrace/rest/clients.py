@@ -1,0 +1,65 @@
+"""The clients that speak in one identity's name: producers, admin clients, consumers' settings."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from headrace.rest.admin_pool import AdminPool
+from headrace.rest.sending import RecordSender
+from headrace.rest.settings import RestSettings
+
+_SENDERS_MAX = 8
+"""One for the usual properties, the others for properties that requests have chosen."""
+
+
+class Clients:
+    """Made when first needed; one that is never used costs nothing."""
+
+    def __init__(self, settings: RestSettings, identity: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._identity = identity
+        self._senders: OrderedDict[tuple[tuple[str, str], ...], RecordSender] = OrderedDict()
+        self._closing: set[asyncio.Task[None]] = set()
+        self.admin = AdminPool(self._properties("admin"), settings.timeout_s)
+        self._cluster_id: str | None = None
+
+    def sender(self, overrides: Mapping[str, str] | None = None) -> RecordSender:
+        """The producer that has these properties beyond the usual ones."""
+        key = tuple(sorted(overrides.items())) if overrides else ()
+        found = self._senders.get(key)
+        if found is None:
+            found = self._senders[key] = RecordSender(
+                {**self._properties("producer"), **(overrides or {})},
+                timeout_s=self._settings.timeout_s,
+                buffer_bytes_max=self._settings.produce_buffer_bytes,
+            )
+            if len(self._senders) > _SENDERS_MAX:
+                self._close_oldest()
+        elif key:
+            self._senders.move_to_end(key)
+        return found
+
+    def consumer_properties(self) -> dict[str, str]:
+        """What a consumer in this name begins with."""
+        return self._properties("consumer")
+
+    async def cluster_id(self) -> str:
+        """The cluster's id, asked once: a cluster keeps it."""
+        if self._cluster_id is None:
+            found = await self.admin.run(lambda admin: admin.cluster.metadata([]).cluster_id)
+            self._cluster_id = found or ""
+        return self._cluster_id
+
+    async def close(self) -> None:
+        senders = [sender.close() for sender in self._senders.values()]
+        await asyncio.gather(*senders, self.admin.close(), *self._closing)
+
+    def _properties(self, kind: str) -> dict[str, str]:
+        return {**self._settings.properties_of(kind), **self._identity}
+
+    def _close_oldest(self) -> None:
+        """The usual producer stays; of the others the one that was not used for longest goes."""
+        key = next(key for key in self._senders if key)
+        task = asyncio.ensure_future(self._senders.pop(key).close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)

@@ -1,0 +1,38 @@
+"""Runs a REST proxy in this process until it is told to stop."""
+
+import asyncio
+from collections.abc import Callable
+
+from headrace.http.access import Door
+from headrace.http.addresses import ListenAddress
+from headrace.http.server import bind, event_loop, serve
+from headrace.http.tls import ServerTls
+from headrace.rest.routes import application
+from headrace.rest.service import Service
+from headrace.rest.settings import RestSettings
+
+
+def run(
+    settings: RestSettings,
+    address: ListenAddress,
+    door: Door,
+    tls: ServerTls | None,
+    on_ready: Callable[[ListenAddress], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM. The port is taken first, since that fails most often."""
+    listener = bind(address)
+
+    async def main() -> None:
+        service = Service(settings)
+        async with service.running():
+            await serve(
+                application(service, door),
+                listener,
+                on_ready=on_ready,
+                connections_max=settings.connections_max,
+                tls=tls,
+                has_websockets=True,
+            )
+
+    with asyncio.Runner(loop_factory=event_loop) as runner:
+        runner.run(main())

@@ -1,0 +1,275 @@
+"""Records of requests into topics: one producer that many requests share, on the event loop.
+
+librdkafka tells outcomes only to who polls it. The loop polls it every millisecond while
+something is on its way: a thread that polls would fight the loop for the interpreter, once for
+every record (decision 22).
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import confluent_kafka
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from headrace.client.librdkafka import created, exception_for, raised
+from headrace.client.librdkafka_log import FoldedLog
+from headrace.client.partitioners import JAVA_DEFAULT
+from headrace.client.properties import split
+from headrace.errors import HeadraceError
+from headrace.http.errors import Unavailable
+from headrace.rest.errors import no_answer, topic_not_found
+
+POLL_S = 0.001
+_KNOWN_FOR_S = 60.0
+_TOPICS_KNOWN_MAX = 10_000
+_APPEARS_WITHIN_S = 1.5
+"""How long a topic may take to come into being by being named, where brokers make topics so."""
+_APPEAR_POLL_S = 0.1
+_STOP_S = 5.0
+_DEFAULTS: dict[str, Any] = {
+    "client.id": "headrace-rest",
+    "enable.idempotence": True,
+    "linger.ms": 0,
+    "partitioner": JAVA_DEFAULT,
+    "queue.buffering.max.kbytes": 1 << 20,  # What may wait is bounded here, by the sender.
+    "queue.buffering.max.messages": 10_000_000,
+}
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class OutgoingRecord(msgspec.Struct, gc=False):
+    """A record as bytes; what is not said is the producer's to choose."""
+
+    value: bytes | None
+    key: bytes | None = None
+    partition: int | None = None
+    timestamp_ms: int = 0
+    headers: Headers = ()
+
+
+class Sent:
+    """Where a record lies, or why it lies nowhere. It is the callback that librdkafka calls."""
+
+    __slots__ = ("_group", "error", "offset", "partition", "timestamp_ms")
+
+    def __init__(self, group: "_Group") -> None:
+        self._group = group
+        self.partition: int | None = None
+        self.offset: int | None = None
+        self.timestamp_ms = -1
+        self.error: KafkaError | None = None
+
+    def __call__(self, error: KafkaError | None, message: Message | None) -> None:
+        if error is not None:
+            self.error = error
+        elif message is not None:
+            self.partition = message.partition()
+            self.offset = message.offset()
+            self.timestamp_ms = message.timestamp()[1]
+        self._group.note_one()
+
+    @property
+    def failure(self) -> HeadraceError | None:
+        """Why the record was not delivered."""
+        return None if self.error is None else exception_for(self.error)
+
+
+class _Group:
+    """The records of one request: all of them known is what the request waits for."""
+
+    __slots__ = ("_done", "_left")
+
+    def __init__(self, count: int, done: "asyncio.Future[None]") -> None:
+        self._left = count
+        self._done = done
+
+    def note_one(self) -> None:
+        self._left -= 1
+        if not self._left and not self._done.done():
+            self._done.set_result(None)
+
+
+class RecordSender:
+    """Sends records in one identity's name; every wait in it has an end."""
+
+    def __init__(
+        self, properties: Mapping[str, Any], *, timeout_s: float, buffer_bytes_max: int
+    ) -> None:
+        given, _ = split(properties)
+        self._settings: dict[str, Any] = {
+            **_DEFAULTS,
+            "logger": FoldedLog(),
+            "message.timeout.ms": int(timeout_s * 1000),
+            **given,
+        }
+        if str(self._settings.get("acks", "all")) not in ("all", "-1"):
+            self._settings["enable.idempotence"] = given.get("enable.idempotence", False)
+        self._timeout_s = timeout_s
+        self._producer = created(confluent_kafka.Producer, self._settings)
+        self._topics = _TopicSizes()
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._buffer_bytes_max = buffer_bytes_max
+        self._waiting_bytes = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
+
+    async def send(self, topic: str, records: Sequence[OutgoingRecord]) -> list[Sent]:
+        """Hand records over and wait for the outcome of each, in the order of the records."""
+        size = sum(len(one.value or b"") + len(one.key or b"") + 100 for one in records)
+        await self._make_room(size)
+        done: asyncio.Future[None] = self._loop.create_future()
+        group = _Group(len(records), done)
+        sent = [Sent(group) for _ in records]
+        self._waiting_bytes += size
+        try:
+            self._produce(topic, records, sent)
+            if self._timer is None:
+                self._timer = self._loop.call_later(POLL_S, self._poll)
+            await done
+        finally:
+            self._waiting_bytes -= size
+            self._wake_waiters()
+        return sent
+
+    async def partitions_of(self, topic: str) -> int:
+        """How many partitions a topic has; one that is not there is told so at once.
+
+        Asking creates the topic where brokers do that.
+        """
+        known = self._topics.of(topic)
+        if known:
+            return known
+        count = await asyncio.to_thread(self._asked_partitions, topic)
+        self._topics.note(topic, count)
+        return count
+
+    def forget(self, topic: str) -> None:
+        """Ask anew when the topic is next used: it may have grown, or gone."""
+        self._topics.forget(topic)
+
+    async def close(self) -> None:
+        """Wait a little for what is on its way; what is then without word has failed."""
+        await asyncio.to_thread(self._producer.flush, _STOP_S)
+        self._producer.purge()
+        self._producer.poll(0)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _produce(self, topic: str, records: Sequence[OutgoingRecord], sent: Sequence[Sent]) -> None:
+        if any(record.headers for record in records):
+            for record, callback in zip(records, sent, strict=True):
+                self._produce_one(topic, record, callback)
+            return
+        messages = [
+            _message(record, callback) for record, callback in zip(records, sent, strict=True)
+        ]
+        try:
+            taken = self._producer.produce_batch(topic, messages)
+        except KafkaException as error:
+            self._renew_if_over(error.args[0])
+            raise raised(error) from None
+        if taken != len(messages):
+            for message in messages:
+                if "_error" in message:
+                    self._renew_if_over(message["_error"])
+                    message["callback"](message["_error"], None)
+
+    def _produce_one(self, topic: str, record: OutgoingRecord, callback: Sent) -> None:
+        """librdkafka's batches carry no headers, so records that have some go one by one."""
+        partition = -1 if record.partition is None else record.partition
+        try:
+            self._producer.produce(
+                topic,
+                record.value,
+                record.key,
+                partition,
+                callback,
+                None,
+                record.timestamp_ms,
+                list(record.headers),
+            )
+        except KafkaException as error:
+            self._renew_if_over(error.args[0])
+            callback(error.args[0], None)
+
+    def _poll(self) -> None:
+        self._producer.poll(0)
+        self._timer = self._loop.call_later(POLL_S, self._poll) if len(self._producer) else None
+
+    def _renew_if_over(self, error: KafkaError) -> None:
+        """A producer that has lost its place for good refuses everything: the next is a new one."""
+        if error.fatal() or error.code() == KafkaError._FATAL:
+            self._producer = created(confluent_kafka.Producer, self._settings)
+
+    async def _make_room(self, size: int) -> None:
+        """Wait while too much waits; a request that is larger than the bound goes alone."""
+        deadline = self._loop.time() + self._timeout_s
+        while self._waiting_bytes and self._waiting_bytes + size > self._buffer_bytes_max:
+            left_s = deadline - self._loop.time()
+            waiter: asyncio.Future[None] = self._loop.create_future()
+            self._waiters.append(waiter)
+            await asyncio.wait([waiter], timeout=max(0.0, left_s))
+            if not waiter.done():
+                waiter.cancel()
+                raise Unavailable(
+                    "too much waits for acknowledgement by the brokers; try again later"
+                )
+
+    def _wake_waiters(self) -> None:
+        while self._waiters:
+            waiter = self._waiters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _asked_partitions(self, topic: str) -> int:
+        deadline = time.monotonic() + _APPEARS_WITHIN_S
+        while True:
+            try:
+                found = self._producer.list_topics(topic, timeout=self._timeout_s).topics[topic]
+            except KafkaException as error:
+                raise no_answer(str(raised(error))) from None
+            if found.partitions and found.error is None:
+                return len(found.partitions)
+            if found.error is not None and not _may_appear(found.error):
+                raise exception_for(found.error)
+            if time.monotonic() > deadline:
+                raise topic_not_found()
+            time.sleep(_APPEAR_POLL_S)
+
+
+def _may_appear(error: KafkaError) -> bool:
+    return error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.LEADER_NOT_AVAILABLE)
+
+
+def _message(record: OutgoingRecord, callback: Sent) -> dict[str, Any]:
+    message: dict[str, Any] = {"value": record.value, "key": record.key, "callback": callback}
+    if record.partition is not None:
+        message["partition"] = record.partition
+    if record.timestamp_ms:
+        message["timestamp"] = record.timestamp_ms
+    return message
+
+
+class _TopicSizes:
+    """How many partitions topics have, as long as that may be believed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, float]] = {}
+
+    def of(self, topic: str) -> int:
+        count, until = self._known.get(topic, (0, 0.0))
+        return count if time.monotonic() < until else 0
+
+    def note(self, topic: str, count: int) -> None:
+        if len(self._known) >= _TOPICS_KNOWN_MAX:
+            self._known.clear()
+        self._known[topic] = (count, time.monotonic() + _KNOWN_FOR_S)
+
+    def forget(self, topic: str) -> None:
+        self._known.pop(topic, None)

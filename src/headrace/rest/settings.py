@@ -1,0 +1,89 @@
+"""The settings of a REST proxy, under the property names of Confluent's.
+
+A `kafka-rest.properties` file works as it is: what it says of clients stands under `client.`,
+`producer.`, `consumer.` and `admin.`, and is handed to librdkafka or to our own client.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from headrace.errors import InvalidConfig
+from headrace.settings.definitions import nearest
+
+MEBIBYTE = 1 << 20
+
+_PREFIXES = ("client.", "producer.", "consumer.", "admin.")
+
+
+def _property_name(field: str) -> str:
+    return field.replace("_", ".")
+
+
+class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_name):
+    """Built once and handed down; `clients` holds the properties of the clients by prefix."""
+
+    bootstrap_servers: str = "127.0.0.1:9092"
+    schema_registry_url: str | None = None
+    id: str = ""
+    """Part of the names of consumer instances, so that those of several proxies differ."""
+    host_name: str = ""
+    """The name under which clients reach this very proxy; else what they called it."""
+    client_timeout_ms: int = 30_000
+    """How long a broker may take for an answer before the caller is told that it did not."""
+    consumer_request_timeout_ms: int = 1_000
+    consumer_request_max_bytes: int = 64 * MEBIBYTE
+    consumer_instance_timeout_ms: int = 300_000
+    consumer_instances_max: int = 100
+    fetch_min_bytes: int = 1
+    """How many bytes a read waits for; with -1 it waits for its whole time."""
+    request_max_bytes: int = 16 * MEBIBYTE
+    produce_batch_maximum_entries: int = 1_000
+    produce_buffer_bytes: int = 64 * MEBIBYTE
+    """How much may wait for acknowledgement before requests have to wait."""
+    connections_max: int = 1_000
+    access_control_allow_origin: str = ""
+    """Origins whose pages may ask, joined by commas."""
+    client_identity: str = "proxy"
+    """In whose name brokers are asked: `proxy`, `basic` or `file`."""
+    client_identity_file: str | None = None
+    client_identities_max: int = 50
+    clients: Mapping[str, Mapping[str, str]] = {}
+
+    def properties_of(self, kind: str) -> dict[str, str]:
+        """What a producer, a consumer or an admin client is given."""
+        return {
+            **self.clients.get("client", {}),
+            **self.clients.get(kind, {}),
+            "bootstrap.servers": self.bootstrap_servers,
+        }
+
+    @property
+    def timeout_s(self) -> float:
+        return self.client_timeout_ms / 1000
+
+    @property
+    def origins(self) -> tuple[str, ...]:
+        parts = (part.strip() for part in self.access_control_allow_origin.split(","))
+        return tuple(part for part in parts if part)
+
+
+_NAMES = {field.encode_name for field in msgspec.structs.fields(RestSettings)} - {"clients"}
+
+
+def settings_of(properties: Mapping[str, str]) -> RestSettings:
+    """The settings that a file and a command line come to; an unknown name is an error."""
+    own: dict[str, object] = {}
+    clients: dict[str, dict[str, str]] = {}
+    for name, value in properties.items():
+        if name in _NAMES:
+            own[name] = value
+        elif name.startswith(_PREFIXES):
+            kind, _, rest = name.partition(".")
+            clients.setdefault(kind, {})[rest] = value
+        else:
+            raise InvalidConfig(f"there is no property {name!r}{nearest(name, sorted(_NAMES))}")
+    try:
+        return msgspec.convert({**own, "clients": clients}, RestSettings, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidConfig(f"a setting of the REST proxy is wrong: {error}") from error

@@ -1,0 +1,1 @@
+"""The interface of version 3: resources of clusters, and records as a stream."""
