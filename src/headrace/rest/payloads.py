@@ -6,6 +6,7 @@ out where it was escaped, so that equal keys are equal bytes and meet in one par
 
 import base64
 import binascii
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ import msgspec
 from headrace.rest.errors import RestError, bad_request
 from headrace.rest.formats import Format
 
-_NULL_BYTES = b"null"
+_NULL = b"null"
 _SHOWN_MAX = 80
 
 
@@ -24,20 +25,9 @@ def without_layout(body: bytes) -> bytes:
     return body
 
 
-def encode(format: Format, raw: msgspec.Raw) -> bytes | None:
-    """The bytes of a key or value; JSON's null is no bytes at all."""
-    data = bytes(raw)
-    if data == _NULL_BYTES:
-        return None
-    match format:
-        case Format.JSON:
-            return _json(data)
-        case Format.BINARY:
-            return _binary(data)
-        case Format.STRING:
-            return _text(data, "a string").encode()
-        case _:
-            raise AssertionError(f"{format} needs a schema")
+def encoder(format: Format) -> Callable[[msgspec.Raw], bytes | None]:
+    """What makes bytes of a key or value; JSON's null is no bytes at all."""
+    return _ENCODERS[format]
 
 
 def decode(format: Format, data: bytes | None) -> Any:
@@ -62,13 +52,22 @@ def at_record(error: RestError, index: int, part: str) -> RestError:
     return RestError(error.status, error.code, f"{error} ({part} of record {index})")
 
 
-def _json(data: bytes) -> bytes:
+def _json(raw: msgspec.Raw) -> bytes | None:
+    data = bytes(raw)
     if b"\\" in data:
         return msgspec.json.encode(msgspec.json.decode(data))
-    return data
+    return None if data == _NULL else data
 
 
-def _binary(data: bytes) -> bytes:
+def _string(raw: msgspec.Raw) -> bytes | None:
+    data = bytes(raw)
+    return None if data == _NULL else _text(data, "a string").encode()
+
+
+def _binary(raw: msgspec.Raw) -> bytes | None:
+    data = bytes(raw)
+    if data == _NULL:
+        return None
     text = _text(data, "a base64 string").encode()
     try:
         return base64.b64decode(text + b"=" * (-len(text) % 4), validate=True)
@@ -87,3 +86,10 @@ def _text(data: bytes, kind: str) -> str:
 def _shown(data: bytes) -> str:
     text = data.decode(errors="replace")
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
+
+
+_ENCODERS: dict[Format, Callable[[msgspec.Raw], bytes | None]] = {
+    Format.JSON: _json,
+    Format.BINARY: _binary,
+    Format.STRING: _string,
+}

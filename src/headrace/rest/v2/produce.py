@@ -1,5 +1,6 @@
 """Records into a topic or one of its partitions: POST /topics/{topic}[/partitions/{partition}]."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
@@ -7,6 +8,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
+from headrace.client.librdkafka import exception_for
 from headrace.errors import HeadraceError
 from headrace.http.bodies import read_body
 from headrace.http.operations import Operation, Parameter
@@ -20,13 +22,14 @@ from headrace.rest.errors import (
     RestError,
     bad_request,
     body_of,
+    key_schema_missing,
     of_client,
     partition_not_found,
+    value_schema_missing,
 )
-from headrace.rest.formats import V2_BODY_TYPES, V2_JSON, Format, answer_type, produced_format
-from headrace.rest.payloads import at_record, encode, without_layout
-from headrace.rest.schemas import Encoder
-from headrace.rest.sending import OutgoingRecord, RecordSender, Sent
+from headrace.rest.formats import V2_BODY_TYPES, V2_JSON, answer_type, produced_format
+from headrace.rest.payloads import at_record, encoder, without_layout
+from headrace.rest.sending import ANY_PARTITION, OutgoingRecord, RecordSender, Sent
 from headrace.rest.service import Service
 from headrace.rest.v2.answers import invalid_json, parsed
 
@@ -35,6 +38,7 @@ _RECORD_CODES = frozenset({KAFKA_AUTHENTICATION, KAFKA_AUTHORIZATION, KAFKA_RETR
 _STATUS_OF = {KAFKA_AUTHENTICATION: 401, KAFKA_AUTHORIZATION: 403}
 
 Partition = Annotated[int, Meta(ge=0, le=_INT32_MAX)]
+Encode = Callable[[Raw], bytes | None]
 
 
 class ProducedRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -140,7 +144,13 @@ class ProduceRoutes:
         keys = values = None
         if format.requires_schema:
             keys, values = await self._service.schemas.of_v2(topic, format, given)
-        records = _outgoing(given.records, partition, format, keys, values)
+        plain = None if format.requires_schema else encoder(format)
+        records = _outgoing(
+            given.records,
+            partition,
+            keys or plain or _without_key_schema,
+            values or plain or _without_value_schema,
+        )
         if partition is not None and partition >= await _size(sender, topic, partition):
             raise partition_not_found()
         answer = ProduceAnswer(
@@ -158,6 +168,18 @@ class ProduceRoutes:
         return clients.sender(overrides.checked(given, overrides.PRODUCER, bad_request))
 
 
+def _without_key_schema(raw: Raw) -> bytes | None:
+    if bytes(raw) == b"null":
+        return None
+    raise key_schema_missing()
+
+
+def _without_value_schema(raw: Raw) -> bytes | None:
+    if bytes(raw) == b"null":
+        return None
+    raise value_schema_missing()
+
+
 def partition_in(request: Request) -> int:
     """The partition that a path names; what is no number is no partition."""
     text = request.path_params["partition"]
@@ -170,17 +192,14 @@ async def send_all(
     sender: RecordSender, topic: str, records: list[OutgoingRecord]
 ) -> list[PartitionOffset]:
     """Send what can be sent; a record for a partition that is not there fails alone."""
-    chosen = max((one.partition for one in records if one.partition is not None), default=-1)
+    chosen = max([one.partition for one in records])
     count = await _size(sender, topic, chosen)
     if chosen < count:
-        return list(map(placed, await sender.send(topic, records)))
+        return placed(await sender.send(topic, records))
     missing = PartitionOffset(None, None, PARTITION_NOT_FOUND, "Partition not found.")
-    present = [one for one in records if one.partition is None or one.partition < count]
-    sent = iter(await sender.send(topic, present) if present else ())
-    return [
-        placed(next(sent)) if one.partition is None or one.partition < count else missing
-        for one in records
-    ]
+    present = [one for one in records if one.partition < count]
+    sent = iter(placed(await sender.send(topic, present)) if present else ())
+    return [next(sent) if one.partition < count else missing for one in records]
 
 
 async def _size(sender: RecordSender, topic: str, partition: int) -> int:
@@ -192,11 +211,12 @@ async def _size(sender: RecordSender, topic: str, partition: int) -> int:
     return count
 
 
-def placed(sent: Sent) -> PartitionOffset:
-    failure = sent.failure
-    if failure is None:
-        return PartitionOffset(sent.partition, sent.offset)
-    return _failed(failure)
+def placed(sent: list[Sent]) -> list[PartitionOffset]:
+    """Where records lie, or why they lie nowhere."""
+    return [
+        PartitionOffset(*one.place) if one.error is None else _failed(exception_for(one.error))
+        for one in sent
+    ]
 
 
 def _failed(failure: HeadraceError) -> PartitionOffset:
@@ -224,30 +244,35 @@ def _parsed(body: bytes) -> ProduceBody:
 
 
 def _outgoing(
-    records: list[ProducedRecord],
-    partition: int | None,
-    format: Format,
-    keys: Encoder | None,
-    values: Encoder | None,
+    records: list[ProducedRecord], partition: int | None, keys: Encode, values: Encode
 ) -> list[OutgoingRecord]:
+    """The records as bytes. This runs for every record, so it calls as little as it can."""
     outgoing = []
-    for index, record in enumerate(records):
-        part = "value"
+    for record in records:
+        value, key = record.value, record.key
+        target = record.partition if partition is None else partition
         try:
-            value = None
-            if record.value is not UNSET:
-                value = encode(format, record.value) if values is None else values(record.value)
-            part, key = "key", None
-            if record.key is not UNSET:
-                key = encode(format, record.key) if keys is None else keys(record.key)
-        except RestError as error:
-            raise at_record(error, index, part) from None
-        outgoing.append(
-            OutgoingRecord(
-                value,
-                key,
-                record.partition if partition is None else partition,
-                record.timestamp or 0,
+            outgoing.append(
+                OutgoingRecord(
+                    None if value is UNSET else values(value),
+                    None if key is UNSET else keys(key),
+                    ANY_PARTITION if target is None else target,
+                    record.timestamp or 0,
+                )
             )
-        )
+        except RestError as error:
+            raise _placed_error(error, len(outgoing), record, values) from None
     return outgoing
+
+
+def _placed_error(
+    error: RestError, index: int, record: ProducedRecord, values: Encode
+) -> RestError:
+    """The error with whose it is; the value is encoded first, so it is the value's if it fails."""
+    part = "key"
+    try:
+        if record.value is not UNSET:
+            values(record.value)
+    except RestError:
+        part = "value"
+    return at_record(error, index, part)
