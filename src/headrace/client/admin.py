@@ -14,10 +14,12 @@ from headrace.client.cluster import Cluster
 from headrace.client.properties import Properties
 
 if TYPE_CHECKING:
+    from headrace.client.acls import Acls
     from headrace.client.configs import Configs
     from headrace.client.groups import Groups
     from headrace.client.nodes import Nodes
     from headrace.client.partitions import Partitions
+    from headrace.client.reassignments import Reassignments
     from headrace.client.topics import Topics
     from headrace.client.transactions import Transactions
 
@@ -48,6 +50,20 @@ class Admin:
         from headrace.client.configs import Configs
 
         return Configs(self.cluster)
+
+    @cached_property
+    def acls(self) -> "Acls":
+        """Find, add and remove access rules."""
+        from headrace.client.acls import Acls
+
+        return Acls(self.cluster)
+
+    @cached_property
+    def reassignments(self) -> "Reassignments":
+        """Partitions that are being moved."""
+        from headrace.client.reassignments import Reassignments
+
+        return Reassignments(self.cluster)
 
     @cached_property
     def partitions(self) -> "Partitions":

@@ -20,6 +20,12 @@ from headrace.rest.service import Service
 from headrace.rest.v2.consumers import ConsumerRoutes
 from headrace.rest.v2.produce import ProduceRoutes
 from headrace.rest.v2.topics import TopicRoutes
+from headrace.rest.v3 import topics as v3_topics
+from headrace.rest.v3.acls import AclRoutes
+from headrace.rest.v3.clusters import ClusterRoutes
+from headrace.rest.v3.configs import ConfigRoutes
+from headrace.rest.v3.groups import GroupRoutes
+from headrace.rest.v3.records import RecordRoutes
 
 OPEN_PATHS = ("/health", "/ready")
 _TITLE = "Headrace REST proxy"
@@ -52,8 +58,14 @@ def operations_of(service: Service) -> list[Operation]:
     """Producing comes first: routes are looked at in their order."""
     return [
         *ProduceRoutes(service).operations(),
+        *RecordRoutes(service).operations(),
         *ConsumerRoutes(service).operations(),
         *TopicRoutes(service).operations(),
+        *ClusterRoutes(service).operations(),
+        *ConfigRoutes(service).operations(),
+        *v3_topics.TopicRoutes(service).operations(),
+        *GroupRoutes(service).operations(),
+        *AclRoutes(service).operations(),
     ]
 
 

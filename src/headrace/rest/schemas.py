@@ -22,6 +22,46 @@ class Encoder(Protocol):
     def __call__(self, raw: Raw) -> bytes | None: ...
 
 
+class Registered(Protocol):
+    """A schema that the registry knows, and what it makes of JSON."""
+
+    @property
+    def format(self) -> Format: ...
+
+    @property
+    def subject(self) -> str: ...
+
+    @property
+    def version(self) -> int | None: ...
+
+    @property
+    def schema_id(self) -> int: ...
+
+    def encode(self, raw: Raw) -> bytes | None: ...
+
+
+class V3Schema(Protocol):
+    """What a record of version 3 says of a schema."""
+
+    @property
+    def type(self) -> Format | None: ...
+
+    @property
+    def subject(self) -> str | None: ...
+
+    @property
+    def subject_name_strategy(self) -> str | None: ...
+
+    @property
+    def schema_id(self) -> int | None: ...
+
+    @property
+    def schema_version(self) -> int | None: ...
+
+    @property
+    def schema(self) -> str | None: ...
+
+
 class V2Schemas(Protocol):
     """What a produce request of version 2 says of its schemas."""
 
@@ -40,6 +80,9 @@ class Schemas:
     async def of_v2(
         self, topic: str, format: Format, given: V2Schemas
     ) -> tuple[Encoder | None, Encoder | None]:
+        raise self._absent()
+
+    async def of_v3(self, topic: str, part: V3Schema, *, is_key: bool) -> Registered:
         raise self._absent()
 
     def decoder(self, format: Format, *, is_key: bool) -> Callable[[bytes | None], object]:

@@ -1,0 +1,110 @@
+"""What the endpoints of version 3 share: JSON bodies, parts of paths, whose cluster is meant."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from headrace.client.admin import Admin
+from headrace.client.descriptions import Outcome
+from headrace.errors import ERROR_NAMES, error_for
+from headrace.http.bodies import media_type, read_body
+from headrace.http.errors import JSON, UnsupportedMediaType
+from headrace.http.operations import Parameter
+from headrace.rest.errors import RestError, bad_request, invalid_payload, unprocessable
+from headrace.rest.service import Service
+from headrace.rest.v3.resources import Links
+
+T = TypeVar("T")
+
+CLUSTER = Parameter("cluster_id", "The cluster.", "path")
+TOPIC = Parameter("topic_name", "The topic.", "path")
+PARTITION = Parameter("partition_id", "The partition.", "path", "integer")
+BROKER = Parameter("broker_id", "The broker.", "path", "integer")
+GROUP = Parameter("consumer_group_id", "The consumer group.", "path")
+CONSUMER = Parameter("consumer_id", "The member of the group.", "path")
+NAME = Parameter("name", "The setting.", "path")
+
+MISSING = {404: "There is no such thing."}
+
+_BODY_BYTES_MAX = 4 << 20
+_INT32_MAX = (1 << 31) - 1
+_CODES = {name: code for code, name in ERROR_NAMES.items()}
+
+
+class Context:
+    """A request for one cluster: who asks it, and how its things are addressed."""
+
+    def __init__(self, service: Service, request: Request, links: Links) -> None:
+        self._service = service
+        self._request = request
+        self.links = links
+        self.cluster_id = links.cluster_id
+
+    @classmethod
+    async def of(cls, service: Service, request: Request) -> "Context":
+        """Whatever is asked must be of the cluster that this proxy serves."""
+        cluster_id = await service.clients(request).cluster_id()
+        asked = request.path_params.get("cluster_id", cluster_id)
+        if asked != cluster_id:
+            raise not_found(f"Cluster {asked} cannot be found.")
+        return cls(service, request, Links(request, cluster_id, service.settings.host_name))
+
+    async def ask(self, question: Callable[[Admin], T]) -> T:
+        return await self._service.clients(self._request).admin.run(question)
+
+    @property
+    def topic(self) -> str:
+        return str(self._request.path_params["topic_name"])
+
+    @property
+    def group(self) -> str:
+        return str(self._request.path_params["consumer_group_id"])
+
+    def number(self, name: str) -> int:
+        """A number in the path; what is none names nothing that could be found."""
+        text = self._request.path_params[name]
+        if not (text.isascii() and text.isdecimal() and int(text[:12]) <= _INT32_MAX):
+            raise not_found(f"HTTP 404 Not Found: {text[:40]!r} is no {name}")
+        return int(text)
+
+
+def answer(value: Any, status: int = 200, location: str | None = None) -> Response:
+    headers = None if location is None else {"Location": location}
+    return Response(msgspec.json.encode(value), status, headers, JSON)
+
+
+def nothing() -> Response:
+    return Response(status_code=204)
+
+
+def not_found(message: str) -> RestError:
+    return RestError(404, 404, message)
+
+
+async def json_body(request: Request, type: type[T]) -> T:
+    """The body of a request that must have one."""
+    check_json(request)
+    body = await read_body(request, _BODY_BYTES_MAX)
+    if not body.strip():
+        raise invalid_payload("Request body is empty. Data is required.")
+    try:
+        return msgspec.json.decode(body, type=type)
+    except msgspec.ValidationError as error:
+        raise unprocessable(f"the body is not what it should be: {error}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise bad_request(f"the body is no JSON: {error}") from None
+
+
+def check_json(request: Request) -> None:
+    given = media_type(request)
+    if given and given != JSON:
+        raise UnsupportedMediaType(f"HTTP 415 Unsupported Media Type: send {JSON}, not {given}")
+
+
+def check(outcome: Outcome) -> None:
+    """Raise what a change to one thing came to, unless it went well."""
+    if outcome.error is not None:
+        raise error_for(_CODES.get(outcome.error, -1), outcome.message or outcome.error)

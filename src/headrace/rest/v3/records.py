@@ -1,0 +1,402 @@
+"""Records of version 3: a stream of records in, a stream of results out; and batches.
+
+Each JSON object of the body is a record. What arrives together is sent together, and results go
+back in the order of the records while more are still coming, so one connection may produce for
+as long as it likes. Only so much is under way at once: then the body is not read on.
+"""
+
+import asyncio
+import datetime as dt
+from collections.abc import AsyncIterator, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Raw
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from headrace.errors import HeadraceError
+from headrace.http.bodies import read_body
+from headrace.http.errors import JSON
+from headrace.http.operations import Operation, Parameter
+from headrace.http.streams import DuplexResponse
+from headrace.rest import overrides
+from headrace.rest.errors import (
+    ErrorBody,
+    RestError,
+    bad_request,
+    body_of,
+    invalid_batch,
+    of_client,
+    partition_not_found,
+)
+from headrace.rest.formats import Format
+from headrace.rest.payloads import encoder, without_layout
+from headrace.rest.schemas import Registered
+from headrace.rest.sending import ANY_PARTITION, OutgoingRecord, RecordSender, Sent
+from headrace.rest.service import Service
+from headrace.rest.v3.answers import CLUSTER, TOPIC, Context, check_json
+from headrace.rest.v3.json_stream import JsonSplitter
+
+_INT32_MAX = (1 << 31) - 1
+_UNDER_WAY_MAX = 16
+"""How many pieces of a body may wait for their results."""
+_END = b"\r\n"
+_ID_LENGTH_MAX = 80
+
+
+class RecordHeader(msgspec.Struct, frozen=True):
+    name: str
+    value: bytes | None = None
+    """In base64."""
+
+
+class RecordPart(msgspec.Struct, frozen=True):
+    """A key or a value: its form, its schema in one of several ways, and its data."""
+
+    data: Raw = msgspec.field(default_factory=lambda: Raw(b"null"))
+    type: Format | None = None
+    subject: str | None = None
+    subject_name_strategy: str | None = None
+    schema_id: int | None = None
+    schema_version: int | None = None
+    schema: str | None = None
+
+
+class RecordBody(msgspec.Struct, frozen=True, kw_only=True):
+    """A record to be produced."""
+
+    partition_id: Annotated[int, Meta(le=_INT32_MAX)] | None = None
+    headers: list[RecordHeader] | None = None
+    key: RecordPart | None = None
+    value: RecordPart | None = None
+    timestamp: Annotated[dt.datetime, Meta(tz=True)] | None = None
+
+
+class BatchEntry(RecordBody, frozen=True, kw_only=True):
+    """A record with a name by which its result is known."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=_ID_LENGTH_MAX)]
+
+
+class Batch(msgspec.Struct, frozen=True):
+    entries: list[BatchEntry]
+
+
+class PartAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a key or value was written."""
+
+    type: Format | None = None
+    subject: str | None = None
+    schema_id: int | None = None
+    schema_version: int | None = None
+    size: int | None = None
+
+
+class RecordAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a record lies."""
+
+    error_code: int
+    cluster_id: str
+    topic_name: str
+    partition_id: int | None
+    offset: int | None
+    timestamp: dt.datetime | None = None
+    key: PartAnswer | None = None
+    value: PartAnswer | None = None
+
+
+class EntryAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the record of a batch lies."""
+
+    id: str
+    cluster_id: str
+    topic_name: str
+    partition_id: int | None
+    offset: int | None
+    timestamp: dt.datetime | None = None
+    key: PartAnswer | None = None
+    value: PartAnswer | None = None
+
+
+class EntryFailure(msgspec.Struct, frozen=True):
+    id: str
+    error_code: int
+    message: str
+
+
+class BatchAnswer(msgspec.Struct, frozen=True):
+    successes: list[EntryAnswer]
+    failures: list[EntryFailure]
+
+
+class _Prepared(msgspec.Struct):
+    """A record as bytes, and what is to be said of its parts."""
+
+    record: OutgoingRecord
+    key: PartAnswer | None
+    value: PartAnswer | None
+
+
+Result = RecordAnswer | ErrorBody
+
+_DECODER = msgspec.json.Decoder(RecordBody)
+_BATCH_DECODER = msgspec.json.Decoder(Batch)
+_ENCODER = msgspec.json.Encoder()
+
+
+class RecordRoutes:
+    """Producing in version 3."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def operations(self) -> list[Operation]:
+        path = "/v3/clusters/{cluster_id}/topics/{topic_name}/records"
+        chosen = [
+            Parameter(name, "A property of the producer for this request.")
+            for name in sorted(overrides.PRODUCER)
+        ]
+        errors = {404: "There is no such cluster.", 415: "The body is not announced as JSON."}
+        return [
+            Operation(
+                "POST",
+                path,
+                self.produce,
+                "Produce records: one JSON object each, as many as you like.",
+                (CLUSTER, TOPIC, *chosen),
+                body=RecordBody,
+                answer=RecordAnswer,
+                errors=errors,
+            ),
+            Operation(
+                "POST",
+                f"{path}:batch",
+                self.produce_batch,
+                "Produce a batch of records, each with an id.",
+                (CLUSTER, TOPIC, *chosen),
+                body=Batch,
+                answer=BatchAnswer,
+                errors={**errors, 422: "The batch is empty, too large, or ids occur twice."},
+            ),
+        ]
+
+    async def produce(self, request: Request) -> Response:
+        production = await self._production(request)
+        if request.headers.get("content-length") is None:
+            stream = production.streamed(request, self._service.settings.request_max_bytes)
+            return DuplexResponse(stream, JSON)
+        body = await read_body(request, self._service.settings.request_max_bytes)
+        splitter = JsonSplitter()
+        pieces = [*splitter.feed(body), *splitter.finish()]
+        if not pieces:
+            pieces = [b"{}"]  # No body at all is a record without key and value.
+        results = await production.results(pieces)
+        if len(results) == 1:
+            return Response(_ENCODER.encode(results[0]), media_type=JSON)
+        return Response(b"".join(map(_line, results)), media_type=JSON)
+
+    async def produce_batch(self, request: Request) -> Response:
+        production = await self._production(request)
+        body = await read_body(request, self._service.settings.request_max_bytes)
+        batch = _batch(body, self._service.settings.produce_batch_maximum_entries)
+        results = await production.results_of([_Decoded(one) for one in batch.entries])
+        successes, failures = [], []
+        for entry, result in zip(batch.entries, results, strict=True):
+            if isinstance(result, ErrorBody):
+                failures.append(EntryFailure(entry.id, result.error_code, result.message))
+            else:
+                fields = msgspec.structs.asdict(result)
+                del fields["error_code"]
+                successes.append(EntryAnswer(entry.id, **fields))
+        return Response(_ENCODER.encode(BatchAnswer(successes, failures)), 207, media_type=JSON)
+
+    async def _production(self, request: Request) -> "_Production":
+        check_json(request)
+        clients = self._service.clients(request)
+        chosen = None
+        if request.scope["query_string"]:
+            given = dict(request.query_params)
+            chosen = overrides.checked(given, overrides.PRODUCER, bad_request)
+        context = await Context.of(self._service, request)
+        return _Production(self._service, clients.sender(chosen), context)
+
+
+class _Decoded(msgspec.Struct):
+    """A record of a request, or why it is none."""
+
+    body: RecordBody | None = None
+    failure: HeadraceError | None = None
+
+
+class _Production:
+    """The records of one request on their way to a topic."""
+
+    def __init__(self, service: Service, sender: RecordSender, context: Context) -> None:
+        self._service = service
+        self._sender = sender
+        self._topic = context.topic
+        self._cluster_id = context.cluster_id
+
+    async def streamed(self, request: Request, bytes_max: int) -> AsyncIterator[bytes]:
+        """Results as they become known, in the order of the records."""
+        pieces: asyncio.Queue[asyncio.Task[list[Result]] | None]
+        pieces = asyncio.Queue(maxsize=_UNDER_WAY_MAX)
+        reader = asyncio.create_task(self._read(request, pieces, bytes_max))
+        try:
+            while (piece := await pieces.get()) is not None:
+                yield b"".join(map(_line, await piece))
+            await reader
+        finally:
+            reader.cancel()
+
+    async def _read(
+        self,
+        request: Request,
+        pieces: "asyncio.Queue[asyncio.Task[list[Result]] | None]",
+        bytes_max: int,
+    ) -> None:
+        splitter = JsonSplitter()
+        try:
+            async for data in request.stream():
+                values = splitter.feed(data)
+                if values:
+                    await pieces.put(asyncio.create_task(self.results(values)))
+                if splitter.size > bytes_max:
+                    refusal = bad_request(f"a record is larger than {bytes_max:,} bytes")
+                    await pieces.put(asyncio.create_task(_told(refusal)))
+                    return
+            rest = splitter.finish()
+            if rest:
+                await pieces.put(asyncio.create_task(self.results(rest)))
+        except ClientDisconnect:
+            return  # Nobody is left to be told.
+        finally:
+            await pieces.put(None)
+
+    async def results(self, values: Sequence[bytes]) -> list[Result]:
+        """What became of records that came together, in their order."""
+        return await self.results_of([_decoded(one) for one in values])
+
+    async def results_of(self, decoded: Sequence[_Decoded]) -> list[Result]:
+        try:
+            count = await self._sender.partitions_of(self._topic)
+        except HeadraceError as error:
+            return [body_of(of_client(error)) for _ in decoded]
+        prepared = [await self._prepared(one, count) for one in decoded]
+        sent = iter(await self._send([one for one in prepared if isinstance(one, _Prepared)]))
+        return [
+            one if isinstance(one, ErrorBody) else self._result(one, next(sent)) for one in prepared
+        ]
+
+    async def _send(self, prepared: Sequence[_Prepared]) -> list[Sent]:
+        if not prepared:
+            return []
+        return await self._sender.send(self._topic, [one.record for one in prepared])
+
+    async def _prepared(self, decoded: _Decoded, partitions: int) -> _Prepared | ErrorBody:
+        try:
+            if decoded.failure is not None:
+                raise decoded.failure
+            assert decoded.body is not None
+            return await self._encoded(decoded.body, partitions)
+        except HeadraceError as error:
+            return body_of(of_client(error))
+
+    async def _encoded(self, body: RecordBody, partitions: int) -> _Prepared:
+        partition = body.partition_id
+        if partition is not None and not 0 <= partition < partitions:
+            raise partition_not_found()
+        key, shown_key = await self._part(body.key, is_key=True)
+        value, shown_value = await self._part(body.value, is_key=False)
+        headers: list[tuple[str, str | bytes | None]] | None = None
+        if body.headers:
+            headers = [(one.name, one.value) for one in body.headers]
+        stamp = 0 if body.timestamp is None else _milliseconds(body.timestamp)
+        record = OutgoingRecord(
+            value, key, ANY_PARTITION if partition is None else partition, stamp, headers
+        )
+        return _Prepared(record, shown_key, shown_value)
+
+    async def _part(
+        self, part: RecordPart | None, *, is_key: bool
+    ) -> tuple[bytes | None, PartAnswer | None]:
+        if part is None:
+            return None, None
+        if part.type is not None and not part.type.requires_schema:
+            data = encoder(part.type)(part.data)
+            return data, PartAnswer(type=part.type, size=len(data or b""))
+        if part.type is None and not _names_schema(part):
+            data = encoder(Format.BINARY)(part.data)
+            return data, PartAnswer(size=len(data or b""))
+        schema = await self._service.schemas.of_v3(self._topic, part, is_key=is_key)
+        data = schema.encode(part.data)
+        return data, _with_schema(schema, data)
+
+    def _result(self, prepared: _Prepared, sent: Sent) -> Result:
+        failure = sent.failure
+        if failure is not None:
+            return body_of(of_client(failure))
+        partition, offset = sent.place
+        stamp = sent.timestamp_ms
+        return RecordAnswer(
+            200,
+            self._cluster_id,
+            self._topic,
+            partition,
+            offset,
+            dt.datetime.fromtimestamp(stamp / 1000, dt.UTC) if stamp >= 0 else None,
+            prepared.key,
+            prepared.value,
+        )
+
+
+async def _told(error: RestError) -> list[Result]:
+    return [body_of(error)]
+
+
+def _names_schema(part: RecordPart) -> bool:
+    given: tuple[Any, ...] = (part.schema, part.schema_id, part.schema_version, part.subject)
+    return any(one is not None for one in given)
+
+
+def _with_schema(schema: Registered, data: bytes | None) -> PartAnswer:
+    return PartAnswer(
+        schema.format, schema.subject, schema.schema_id, schema.version, len(data or b"")
+    )
+
+
+def _decoded(value: bytes) -> _Decoded:
+    try:
+        return _Decoded(_DECODER.decode(without_layout(value)))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return _Decoded(failure=bad_request(f"Error processing JSON: {error}"))
+
+
+def _batch(body: bytes, entries_max: int) -> Batch:
+    if not body.strip():
+        raise invalid_batch("Request body is empty. Data is required.")
+    try:
+        batch = _BATCH_DECODER.decode(without_layout(body))
+    except msgspec.ValidationError as error:
+        raise invalid_batch(f"the batch is not what it should be: {error}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise bad_request(f"the body is no JSON: {error}") from None
+    if not batch.entries:
+        raise invalid_batch("Empty batch.")
+    if len(batch.entries) > entries_max:
+        raise invalid_batch(f"Too many entries in batch. At most {entries_max} are allowed.")
+    if len({entry.id for entry in batch.entries}) != len(batch.entries):
+        raise invalid_batch("Batch entry IDs are not distinct.")
+    return batch
+
+
+def _milliseconds(moment: dt.datetime) -> int:
+    found = round(moment.timestamp() * 1000)
+    if found < 0:
+        raise bad_request("timestamp is before 1970")
+    return found
+
+
+def _line(result: Result) -> bytes:
+    return _ENCODER.encode(result) + _END
