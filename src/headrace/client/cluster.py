@@ -76,10 +76,16 @@ class Cluster:
             found = self._connections[node_id] = self._open(node_id)
         return found
 
-    def ask(self, request: Message, response: type[Response], node_id: int = ANY_NODE) -> Response:
-        """Send a request to a node and wait for its answer."""
+    def ask(
+        self,
+        request: Message,
+        response: type[Response],
+        node_id: int = ANY_NODE,
+        timeout_s: float | None = None,
+    ) -> Response:
+        """Send a request to a node and wait for its answer; some may take longer than others."""
         try:
-            return self.connection(node_id).call(request, response, self.timeout_s)
+            return self.connection(node_id).call(request, response, timeout_s or self.timeout_s)
         except ConnectionLost:
             self._forget(node_id)
             raise

@@ -1,0 +1,1 @@
+"""Pure decisions: a state and a request come in, records and a reply go out."""

@@ -1,0 +1,170 @@
+"""Whether a subject has a schema already: by fingerprint, else by what the schema means."""
+
+import msgspec
+
+from headrace.registry.deciding.candidates import Candidate, canonical, parsed_entry
+from headrace.registry.errors import InvalidSchemaGiven, SchemaNotFound, SubjectNotFound
+from headrace.registry.model.contracts import (
+    Metadata,
+    Reference,
+    is_same_contract,
+    merged_metadata,
+    merged_rules,
+)
+from headrace.registry.model.names import context_of, qualified_by
+from headrace.registry.model.records import ConfigValue, SchemaValue
+from headrace.registry.model.state import Entry, State
+from headrace.registry.schema_types import SchemaTypes
+from headrace.serdes.schemas import ParsedSchema
+
+_RESOLVED = "resolved"
+"""The format of Avro schemas in which references are replaced by what they refer to."""
+
+
+def look_up(
+    state: State,
+    types: SchemaTypes,
+    candidate: Candidate,
+    *,
+    normalize: bool,
+    with_deleted: bool,
+) -> Entry:
+    """The version that a schema is of its subject, for `POST /subjects/{subject}`."""
+    for subject in state.spellings(candidate.subject):
+        elsewhere = msgspec.structs.replace(candidate, subject=subject)
+        try:
+            found = _looked_up(state, types, elsewhere, normalize, with_deleted)
+        except InvalidSchemaGiven:
+            if subject == candidate.subject:
+                raise
+            continue
+        if found is not None:
+            return found
+    if not state.has_subject(candidate.subject, with_deleted=with_deleted):
+        raise SubjectNotFound(candidate.subject)
+    raise SchemaNotFound
+
+
+def find(
+    state: State,
+    types: SchemaTypes,
+    candidate: Candidate,
+    *,
+    normalize: bool,
+    with_deleted: bool = False,
+    latest_only: bool = False,
+) -> Entry | None:
+    """The version of the candidate's subject that is the candidate, the newest of several."""
+    if candidate.is_empty:
+        return None
+    given, parsed = canonical(state, types, candidate, is_new=False, normalize=normalize)
+    if not latest_only:
+        entry = by_fingerprint(state, given, with_deleted=with_deleted)
+        if entry is not None:
+            return entry
+    entries = state.versions(candidate.subject, with_deleted=with_deleted)
+    for entry in reversed(entries[-1:] if latest_only else entries):
+        if is_equivalent(state, types, given, parsed, entry):
+            return entry
+    return None
+
+
+def by_fingerprint(
+    state: State, candidate: Candidate, *, with_deleted: bool = False
+) -> Entry | None:
+    context = context_of(candidate.subject)
+    id = state.id_of(context, candidate.fingerprint())
+    version = None if id is None else state.holders(context, id).get(candidate.subject)
+    if version is None:
+        return None
+    return state.version(candidate.subject, version, with_deleted=with_deleted)
+
+
+def is_equivalent(
+    state: State, types: SchemaTypes, candidate: Candidate, parsed: ParsedSchema, entry: Entry
+) -> bool:
+    """Whether a stored version means the candidate, however its text is laid out.
+
+    It may have been sent with its references put in, or without the version in its metadata.
+    """
+    value = entry.value
+    if value.schema_type != candidate.type or not _is_same_contract(candidate, value):
+        return False
+    is_same_text = value.schema == candidate.text
+    if _names(state, candidate.subject, candidate.references) == _names(
+        state, value.subject, tuple(value.references or ())
+    ):
+        return is_same_text or parsed_entry(state, types, entry).canonical() == candidate.text
+    if candidate.references or not value.references:
+        return False
+    stored = parsed_entry(state, types, entry)
+    return stored.formatted(_RESOLVED) == parsed.formatted(_RESOLVED)
+
+
+def with_contract(
+    config: ConfigValue,
+    candidate: Candidate,
+    previous: SchemaValue | None,
+    next_version: int | None,
+) -> Candidate:
+    """The candidate with what it inherits: from the version before it, and from the settings."""
+    metadata, rules = candidate.metadata, candidate.rules
+    if previous is not None:
+        metadata = previous.metadata if metadata is None else metadata
+        rules = previous.rules if rules is None else rules
+    metadata = merged_metadata(
+        merged_metadata(config.default_metadata, metadata), config.override_metadata
+    )
+    rules = merged_rules(merged_rules(config.default_rules, rules), config.override_rules)
+    is_numbered = candidate.version != 0 or (metadata is not None and metadata.confluent_version)
+    if next_version is not None and is_numbered:
+        metadata = (metadata or Metadata()).with_confluent_version(next_version)
+    return msgspec.structs.replace(candidate, metadata=metadata, rules=rules)
+
+
+def _looked_up(
+    state: State, types: SchemaTypes, candidate: Candidate, normalize: bool, with_deleted: bool
+) -> Entry | None:
+    found = find(state, types, candidate, normalize=normalize, with_deleted=with_deleted)
+    latest = state.latest(candidate.subject)
+    if found is not None or latest is None:
+        return found
+    # Registering it would give it what the latest version has, so it may be there with that.
+    config = state.config_in_scope(candidate.subject)
+    inherited = with_contract(config, candidate, latest.value, None)
+    if inherited == candidate:
+        return None
+    return find(state, types, inherited, normalize=normalize, with_deleted=with_deleted)
+
+
+def _is_same_contract(candidate: Candidate, value: SchemaValue) -> bool:
+    if not is_same_contract(candidate.rules, value.rules):
+        return False
+    given, stored = candidate.metadata, value.metadata
+    given_version = None if given is None else given.confluent_version
+    stored_version = None if stored is None else stored.confluent_version
+    if given_version is None and stored_version is not None:
+        return is_same_contract(given or Metadata(), _unnumbered(stored))
+    if given_version is not None and stored_version is None:
+        is_this_version = given_version == str(value.version)
+        return is_this_version and is_same_contract(_unnumbered(given), stored or Metadata())
+    return is_same_contract(given, stored)
+
+
+def _unnumbered(metadata: Metadata | None) -> Metadata:
+    return (metadata or Metadata()).without_confluent_version()
+
+
+def _names(
+    state: State, subject: str, references: tuple[Reference, ...]
+) -> list[tuple[str | None, str, int | None]]:
+    """References with the versions that they mean now."""
+    found = []
+    for reference in references:
+        name = str(qualified_by(subject, reference.subject or ""))
+        version = reference.version
+        if version == -1:
+            latest = state.latest(name)
+            version = None if latest is None else latest.value.version
+        found.append((reference.name, name, version))
+    return found

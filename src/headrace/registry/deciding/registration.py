@@ -1,0 +1,182 @@
+"""Registering a schema: who has it already, what it may follow, which id and version it gets."""
+
+import msgspec
+
+from headrace.registry.deciding.candidates import Candidate, canonical
+from headrace.registry.deciding.checking import complaints
+from headrace.registry.deciding.decisions import Decision, check_writable, placed
+from headrace.registry.deciding.lookups import by_fingerprint, find, is_equivalent, with_contract
+from headrace.registry.errors import (
+    Incompatible,
+    InvalidSchemaGiven,
+    NotPermitted,
+)
+from headrace.registry.model.contracts import is_same_contract
+from headrace.registry.model.fingerprints import guid
+from headrace.registry.model.names import DEFAULT_CONTEXT, QualifiedSubject, context_of
+from headrace.registry.model.records import (
+    Change,
+    ContextKey,
+    ContextValue,
+    Mode,
+    SchemaKey,
+    SchemaValue,
+)
+from headrace.registry.model.state import Entry, State
+from headrace.registry.schema_types import SchemaTypes
+
+ID_MAX = (1 << 31) - 1
+
+
+class Registered(msgspec.Struct, frozen=True):
+    """A version that is there now; it may have been there before."""
+
+    value: SchemaValue
+    guid: str
+
+
+def already_registered(
+    state: State, types: SchemaTypes, candidate: Candidate, *, normalize: bool
+) -> Registered | None:
+    """The version that registering would find: no instance has to ask the leader for it."""
+    if state.config_in_scope(candidate.subject).has_defaults_or_overrides:
+        return None
+    is_next = candidate.version == -1
+    entry = find(state, types, candidate, normalize=normalize, latest_only=is_next)
+    if entry is None:
+        return None
+    if candidate.version == 0 or is_next:
+        is_wanted = candidate.id < 0 or candidate.id == entry.value.id
+        return _registered(entry) if is_wanted else None
+    if entry.value.id != candidate.id:
+        return None
+    # The same schema may have been imported as several versions.
+    same = state.version(candidate.subject, candidate.version)
+    is_same = same is not None and same.fingerprint == entry.fingerprint
+    return _registered(same) if same is not None and is_same else None
+
+
+def register(
+    state: State,
+    types: SchemaTypes,
+    candidate: Candidate,
+    *,
+    normalize: bool,
+    force: bool = False,
+) -> Decision[Registered]:
+    """The schema as the next version of its subject, unless it is one of them."""
+    subject = candidate.subject
+    mode = state.mode_in_scope(subject)
+    _check_mode(state, candidate, mode)
+    config = state.config_in_scope(subject)
+    entries = state.versions(subject, with_deleted=True)
+    present = [entry for entry in entries if not entry.value.deleted]
+    next_version = entries[-1].value.version + 1 if entries else 1
+    if not mode.takes_ids:
+        previous = present[-1].value if present else None
+        candidate = with_contract(config, _filled(candidate, previous), previous, next_version)
+    if candidate.is_empty:
+        raise InvalidSchemaGiven("Empty schema")
+    is_checked = candidate.id < 0 and config.validate_new_schemas is not False
+    given, parsed = canonical(state, types, candidate, is_new=is_checked, normalize=normalize)
+
+    id = given.id
+    known_id = state.id_of(context_of(subject), given.fingerprint())
+    if known_id is not None and id in (known_id, -1):
+        found = by_fingerprint(state, given)
+        if given.version == 0 and found is not None:
+            return Decision(_registered(found))
+        id = known_id
+    if given.version == 0:
+        for entry in reversed(present):
+            is_wanted = id < 0 or id == entry.value.id
+            if is_wanted and is_equivalent(state, types, given, parsed, entry):
+                return Decision(_registered(entry))
+    if not mode.takes_ids and not force:
+        messages = complaints(state, types, config, given, parsed, present)
+        if messages:
+            raise Incompatible(subject, messages)
+    version = _version(given, next_version, mode)
+    return _stored(state, given, version, id, entries)
+
+
+def _check_mode(state: State, candidate: Candidate, mode: Mode) -> None:
+    check_writable(state, candidate.subject)
+    if candidate.id >= 0 and not mode.takes_ids:
+        raise NotPermitted(f"{placed(candidate.subject)} is not in import mode")
+    if candidate.id < 0 and mode is not Mode.READWRITE:
+        raise NotPermitted(f"{placed(candidate.subject)} is not in read-write mode")
+
+
+def _filled(candidate: Candidate, previous: SchemaValue | None) -> Candidate:
+    """Without a text the schema stays, and only what belongs to it changes."""
+    if not candidate.is_empty or previous is None:
+        return candidate
+    return msgspec.structs.replace(
+        candidate,
+        text=previous.schema,
+        type=previous.schema_type,
+        references=tuple(previous.references or ()),
+    )
+
+
+def _version(candidate: Candidate, next_version: int, mode: Mode) -> int:
+    if candidate.version <= 0:
+        return next_version
+    if candidate.version != next_version and not mode.takes_ids:
+        raise InvalidSchemaGiven("Version is not one more than previous version")
+    return candidate.version
+
+
+def _stored(
+    state: State, candidate: Candidate, version: int, id: int, entries: list[Entry]
+) -> Decision[Registered]:
+    name = QualifiedSubject.parse(candidate.subject)
+    if id >= 0:
+        _check_id_is_free(state, candidate, id)
+    else:
+        id = state.id_max(name.context) + 1
+    if id > ID_MAX:
+        raise NotPermitted(f"the context {name.context} has no ids left")
+    changes: list[Change] = []
+    if name.context != DEFAULT_CONTEXT and name.context not in state.contexts:
+        changes.append(Change(ContextKey(context=name.context), ContextValue(context=name.context)))
+    changes += [Change(key) for key in _outdated(state, entries, version, id)]
+    value = candidate.stored(version, id)
+    changes.append(Change(SchemaKey(candidate.subject, version), value))
+    return Decision(Registered(value, guid(candidate.fingerprint())), changes)
+
+
+def _outdated(state: State, entries: list[Entry], version: int, id: int) -> list[SchemaKey]:
+    """Deleted versions whose schema is back: they go, unless somebody refers to them by number."""
+    return [
+        entry.key
+        for entry in entries
+        if entry.value.deleted
+        and entry.value.id == id
+        and entry.value.version < version
+        and not state.referrers(entry.key, with_deleted=True)
+    ]
+
+
+def _check_id_is_free(state: State, candidate: Candidate, id: int) -> None:
+    """An id once given stands for one schema, in import mode as well."""
+    prefix = QualifiedSubject.parse(candidate.subject).context_prefix
+    entry = state.by_id(id, prefix)
+    if entry is None:
+        return
+    value = entry.value
+    is_same = (
+        (value.schema, value.schema_type) == (candidate.text, candidate.type)
+        and (value.references or []) == list(candidate.references)
+        and is_same_contract(value.metadata, candidate.metadata)
+        and is_same_contract(value.rules, candidate.rules)
+    )
+    if not is_same:
+        raise NotPermitted(
+            f"Overwrite new schema with id {id} in context {prefix} is not permitted."
+        )
+
+
+def _registered(entry: Entry) -> Registered:
+    return Registered(entry.value, entry.guid)

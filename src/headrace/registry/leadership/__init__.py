@@ -1,0 +1,1 @@
+"""Which instance writes, and how the others hand writes on to it."""

@@ -1,0 +1,115 @@
+"""Contexts and subjects: `:.staging:orders-value` is `orders-value` in the context `.staging`.
+
+A context has ids, subjects and settings of its own. What names none is in the default one, `.`;
+`:*:` stands for all, and the settings of `:.__GLOBAL:` for those of every context.
+"""
+
+from typing import NamedTuple, Self
+
+DEFAULT_CONTEXT = "."
+GLOBAL_CONTEXT = ".__GLOBAL"
+EVERY_CONTEXT = ":*:"
+
+_PREFIX = ":."
+_RESERVED_SUBJECTS = ("__GLOBAL", "__EMPTY")
+
+
+class QualifiedSubject(NamedTuple):
+    """A subject and the context that it is in; an empty subject stands for the context itself."""
+
+    context: str
+    subject: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        if text.startswith(_PREFIX):
+            context, _, subject = text[1:].partition(":")
+            return cls(context, subject)
+        if text.startswith(EVERY_CONTEXT):
+            return cls("*", text.removeprefix(EVERY_CONTEXT))
+        return cls(DEFAULT_CONTEXT, text)
+
+    @property
+    def context_prefix(self) -> str:
+        """What stands before the subjects of the context: nothing for the default one."""
+        return "" if self.context == DEFAULT_CONTEXT else f":{self.context}:"
+
+    def __str__(self) -> str:
+        return self.context_prefix + self.subject
+
+
+def normalized(subject: str) -> str:
+    """The one spelling of a subject: `:.:orders` is `orders`."""
+    return str(QualifiedSubject.parse(subject))
+
+
+def context_of(subject: str) -> str:
+    return QualifiedSubject.parse(subject).context
+
+
+def qualified_by(parent: str, subject: str) -> QualifiedSubject:
+    """The subject that a schema of `parent` means: one of its own context unless it says else."""
+    found = QualifiedSubject.parse(subject)
+    if found.context != DEFAULT_CONTEXT:
+        return found
+    return QualifiedSubject(context_of(parent), found.subject)
+
+
+def normalized_context(text: str) -> str:
+    """The prefix `:.staging:` for any of `staging`, `.staging`, `:.staging:`; empty for `.`."""
+    name = text.removeprefix(":").removesuffix(":")
+    if ":" in name:
+        raise ValueError(f"Context name '{name}' cannot contain a colon")
+    if not name.startswith("."):
+        name = f".{name}"
+    return "" if name == DEFAULT_CONTEXT else f":{name}:"
+
+
+def is_valid_subject(text: str, *, for_settings: bool = False) -> bool:
+    """Whether something may be stored under this name."""
+    if any(ord(letter) < 32 or 127 <= ord(letter) < 160 for letter in text):
+        return False
+    found = QualifiedSubject.parse(text)
+    if found.subject in _RESERVED_SUBJECTS:
+        return False
+    return for_settings or found.context != GLOBAL_CONTEXT
+
+
+def is_default_context(subject: str) -> bool:
+    """Whether the name stands for all that has no context."""
+    return QualifiedSubject.parse(subject) == (DEFAULT_CONTEXT, "")
+
+
+class SubjectPrefix:
+    """Which subjects a `subjectPrefix` takes in: those of one context, unless it says `:*:`."""
+
+    def __init__(self, text: str) -> None:
+        before, every, rest = text.partition(EVERY_CONTEXT)
+        self._is_everywhere = bool(every) and not before
+        found = QualifiedSubject.parse(text)
+        self._subject = rest if self._is_everywhere else found.subject
+        self._context = found.context
+        # A context that is not closed by a colon is itself the beginning of a name.
+        self._is_open = text.startswith(_PREFIX) and ":" not in text[1:]
+
+    def covers(self, subject: str) -> bool:
+        found = QualifiedSubject.parse(subject)
+        if self._is_open:
+            return found.context.startswith(self._context)
+        is_inside = self._is_everywhere or found.context == self._context
+        return is_inside and found.subject.startswith(self._subject)
+
+
+class SubjectMatch:
+    """A subject, or all subjects of the context that the name stands for."""
+
+    def __init__(self, text: str | None) -> None:
+        self._text = text
+        self._found = QualifiedSubject.parse(text) if text is not None else None
+
+    def covers(self, subject: str) -> bool:
+        if self._found is None or subject == self._text:
+            return True
+        if self._found.subject:
+            return False
+        return self._found.context in (GLOBAL_CONTEXT, context_of(subject))

@@ -1,0 +1,184 @@
+"""The HTTP face of a registry as one ASGI application."""
+
+import logging
+from importlib.metadata import version
+from time import perf_counter_ns
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from headrace.http.access import BearerAccess, TokenFile
+from headrace.http.errors import JSON, HttpError, NotFound, Unavailable
+from headrace.http.operations import Operation, openapi
+from headrace.registry.errors import ErrorMessage, RegistryError, rendered
+from headrace.registry.metrics import families
+from headrace.registry.model.names import EVERY_CONTEXT
+from headrace.registry.routes.answers import ServerId, ServerVersion
+from headrace.registry.routes.operations import Answering, operation
+from headrace.registry.routes.quick_answers import QuickAnswers
+from headrace.registry.routes.requests import CONTEXT_PREFIX, Call
+from headrace.registry.routes.routing import Match, Router, target_of
+from headrace.registry.routes.schemas import SchemaRoutes
+from headrace.registry.routes.scopes import SettingRoutes
+from headrace.registry.routes.subjects import SubjectRoutes
+from headrace.registry.service import Registry
+from headrace.runtime.exposition import CONTENT_TYPE, render
+
+_log = logging.getLogger(__name__)
+
+OPEN_PATHS = ("/health", "/ready")
+
+
+class NoSuchMethod(RegistryError):
+    status, code = 405, 405
+
+
+class Broken(RegistryError):
+    status, code = 500, 500
+
+
+def application(registry: Registry, tokens: TokenFile | None = None) -> ASGIApp:
+    """All of it; with tokens only for those who have one."""
+    app: ASGIApp = QuickAnswers(Application(registry, has_tokens=tokens is not None), registry)
+    if tokens is not None:
+        app = BearerAccess(app, tokens, OPEN_PATHS, rendered)
+    return app
+
+
+class ServerRoutes(Answering):
+    """What is told of the server itself."""
+
+    def __init__(self, registry: Registry, *, has_tokens: bool) -> None:
+        super().__init__(registry)
+        self._has_tokens = has_tokens
+        self.described: list[Operation] = []
+
+    def operations(self) -> list[Operation]:
+        return [
+            operation("GET", "/", self.root, "Whether it is there."),
+            operation(
+                "GET", "/v1/metadata/id", self.server_id, "Which registry it is.", (), ServerId
+            ),
+            operation(
+                "GET",
+                "/v1/metadata/version",
+                self.server_version,
+                "Which release it is.",
+                (),
+                ServerVersion,
+            ),
+            Operation("GET", "/health", self.health, "Whether it works."),
+            Operation("GET", "/ready", self.ready, "Whether it reads and writes."),
+            Operation(
+                "GET", "/metrics", self.metrics, "For Prometheus.", answer_types=(CONTENT_TYPE,)
+            ),
+            Operation("GET", "/openapi.json", self.openapi, "This description."),
+        ]
+
+    async def root(self, request: Request) -> Response:
+        return Call(request).answer({})
+
+    async def server_id(self, request: Request) -> Response:
+        clusters = {
+            "kafka-cluster": self.registry.cluster_id,
+            "schema-registry-cluster": self.registry.settings.schema_registry_group_id,
+        }
+        return Call(request).answer(ServerId({"path": [], "clusters": clusters}, ""))
+
+    async def server_version(self, request: Request) -> Response:
+        return Call(request).answer(ServerVersion(version("headrace"), ""))
+
+    async def health(self, request: Request) -> Response:
+        if self.registry.failure is not None:
+            raise Unavailable(f"the topic cannot be followed: {self.registry.failure}")
+        return Response(b'{"status":"ok"}', media_type=JSON)
+
+    async def ready(self, request: Request) -> Response:
+        """Reads are answered from the start; this is also about writes."""
+        if self.registry.leader is None:
+            raise Unavailable("no instance leads yet, so writes have to wait")
+        return await self.health(request)
+
+    async def metrics(self, request: Request) -> Response:
+        page = "".join(render(families(self.registry)))
+        return Response(page, media_type=CONTENT_TYPE)
+
+    async def openapi(self, request: Request) -> Response:
+        import msgspec
+
+        document = openapi(
+            "Headrace schema registry",
+            version("headrace"),
+            self.described,
+            has_tokens=self._has_tokens,
+            error_body=ErrorMessage,
+        )
+        return Response(msgspec.json.encode(document), media_type=JSON)
+
+
+class Application:
+    """Finds the operation of a request, and turns what it raises into an answer."""
+
+    def __init__(self, registry: Registry, *, has_tokens: bool = False) -> None:
+        self._registry = registry
+        server = ServerRoutes(registry, has_tokens=has_tokens)
+        server.described = [
+            *SubjectRoutes(registry).operations(),
+            *SchemaRoutes(registry).operations(),
+            *SettingRoutes(registry).operations(),
+            *server.operations(),
+        ]
+        self._router = Router(server.described)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http", "the server is told to speak nothing else"
+        began_ns = perf_counter_ns()
+        name, response = await self._answered(scope, receive, send)
+        if scope["method"] == "HEAD":
+            response.body = b""
+        await response(scope, receive, send)
+        duration_ns = perf_counter_ns() - began_ns
+        self._registry.metrics.answered(name, response.status_code, duration_ns)
+
+    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> tuple[str, Response]:
+        name = "none"
+        try:
+            target = target_of(scope["raw_path"], self._unaliased)
+            match = self._router.match(target.segments)
+            if match is None:
+                raise NotFound("HTTP 404 Not Found")
+            if scope["method"] == "OPTIONS":
+                return name, Response(status_code=204, headers={"Allow": _allowed(match)})
+            operation = self._operation(match, scope["method"])
+            name = operation.name
+            scope["path_params"] = match.parameters
+            scope[CONTEXT_PREFIX] = target.context_prefix
+            return name, await operation.endpoint(Request(scope, receive, send))
+        except HttpError as error:
+            if error.status == 500:
+                _log.warning("%s %s: %s", scope["method"], scope["path"], error)
+            return name, rendered(error)
+        except (HTTPException, ClientDisconnect) as error:
+            return name, rendered(Broken(str(error)))
+        except Exception:
+            _log.exception("%s %s failed", scope["method"], scope["path"])
+            return name, rendered(Broken("something is wrong on our side; the log says what"))
+
+    def _operation(self, match: Match, method: str) -> Operation:
+        found = match.operations.get("GET" if method == "HEAD" else method)
+        if found is None:
+            raise NoSuchMethod("HTTP 405 Method Not Allowed", headers={"Allow": _allowed(match)})
+        return found
+
+    def _unaliased(self, subject: str) -> str:
+        is_one = subject and not subject.startswith(EVERY_CONTEXT)
+        return self._registry.state.unaliased(subject) if is_one else subject
+
+
+def _allowed(match: Match) -> str:
+    methods = set(match.operations) | {"OPTIONS"}
+    if "GET" in methods:
+        methods.add("HEAD")
+    return ", ".join(sorted(methods))

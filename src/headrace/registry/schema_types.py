@@ -1,0 +1,91 @@
+"""The types of schemas that a registry takes: how each is read, and compared.
+
+The libraries behind them are large, so each is imported when its first schema has to be read, and
+what was read is kept for a while: the same few schemas are asked for again and again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from headrace.serdes.schemas import Dependency, ParsedSchema, SchemaType
+
+Incompatibilities = Callable[[Any, Any], list[str]]
+"""What keeps a reader of the first schema from reading data of the second."""
+
+PARSED_MAX = 1_000
+_TEXT_KEPT_MAX = 1 << 20
+
+
+class Kind(NamedTuple):
+    """The functions of one type."""
+
+    parse: Callable[..., ParsedSchema]
+    incompatibilities: Incompatibilities
+    has_lenient_reading: bool = False
+
+
+Kinds = Callable[[str], Kind]
+
+
+@cache
+def installed_kind(name: str) -> Kind:
+    """The type as this installation has it."""
+    package = {
+        SchemaType.AVRO: "avro",
+        SchemaType.JSON: "json_schema",
+        SchemaType.PROTOBUF: "protobuf",
+    }[SchemaType(name)]
+    parsing = import_module(f"headrace.serdes.{package}.parsing")
+    comparing = import_module(f"headrace.registry.compatibility.{package}")
+    is_avro = name == SchemaType.AVRO
+    return Kind(parsing.parse, comparing.incompatibilities, has_lenient_reading=is_avro)
+
+
+class SchemaTypes:
+    """Reads schemas, and remembers the last thousand of them."""
+
+    names = (SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO)
+    """In the order in which Confluent's registry lists them."""
+
+    def __init__(
+        self,
+        kinds: Kinds = installed_kind,
+        *,
+        is_lenient: bool = False,
+        parsed_max: int = PARSED_MAX,
+    ) -> None:
+        self._kinds = kinds
+        self._is_lenient = is_lenient
+        self._parsed: OrderedDict[tuple[Any, ...], ParsedSchema] = OrderedDict()
+        self._parsed_max = parsed_max
+
+    def parse(
+        self, type: str, text: str, dependencies: Sequence[Dependency], *, is_new: bool
+    ) -> ParsedSchema:
+        """The schema that a text is, or `InvalidSchema`.
+
+        What is stored already was good enough for whoever stored it; only new schemas are read
+        strictly, and these not where leniency is wanted.
+        """
+        is_lenient = self._is_lenient or not is_new
+        key = (type, text, tuple(dependencies), is_lenient)
+        found = self._parsed.get(key)
+        if found is not None:
+            self._parsed.move_to_end(key)
+            return found
+        kind = self._kinds(type)
+        if kind.has_lenient_reading:
+            found = kind.parse(text, dependencies, lenient=is_lenient)
+        else:
+            found = kind.parse(text, dependencies)
+        if len(text) <= _TEXT_KEPT_MAX:
+            self._parsed[key] = found
+            if len(self._parsed) > self._parsed_max:
+                self._parsed.popitem(last=False)
+        return found
+
+    def incompatibilities(self, type: str, reader: ParsedSchema, writer: ParsedSchema) -> list[str]:
+        return self._kinds(type).incompatibilities(reader, writer)

@@ -1,0 +1,235 @@
+"""A registry at work: its state, who leads, and the one way in which anything is written.
+
+A write is decided on the newest state and written before the next is decided; its answer leaves
+once its records are read back. Only the leader writes; the others hand writes on to it.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from headrace.client.admin import Admin
+from headrace.client.properties import Properties
+from headrace.errors import HeadraceError
+from headrace.registry.deciding.decisions import Decision
+from headrace.registry.errors import (
+    SchemaTooLarge,
+    StoreFailed,
+    StoreTimedOut,
+    UnknownLeader,
+)
+from headrace.registry.leadership.election import Identity
+from headrace.registry.leadership.forwarding import Answer, Forwarded, Forwarder, NotReached
+from headrace.registry.leadership.membership import Membership
+from headrace.registry.log.reader import LogReader
+from headrace.registry.log.store import Store
+from headrace.registry.log.topic import prepare_topic
+from headrace.registry.log.writer import Deposed, InDoubt, LogWriter, TooLarge
+from headrace.registry.metrics import RegistryMetrics
+from headrace.registry.model.state import State
+from headrace.registry.schema_types import SchemaTypes
+from headrace.registry.settings import RegistrySettings
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class NotLeading(HeadraceError):
+    """Another instance leads by now; nothing was decided."""
+
+
+class Registry:
+    """One instance."""
+
+    def __init__(
+        self,
+        properties: Properties,
+        settings: RegistrySettings,
+        types: SchemaTypes | None = None,
+    ) -> None:
+        self.settings = settings
+        self.types = types or SchemaTypes(
+            is_lenient=settings.headrace_lenient_defaults, parsed_max=settings.schema_cache_size
+        )
+        self.metrics = RegistryMetrics()
+        self.cluster_id = ""
+        self.failure: HeadraceError | None = None
+        """Why this instance cannot go on."""
+        self.leader: Identity | None = None
+        self.identity = Identity("", 0)
+        self._properties = properties
+        self._store = Store(
+            State(settings.schema_compatibility_level), LogReader(properties, settings)
+        )
+        self._writer = LogWriter(properties, settings)
+        self._writer_thread = ThreadPoolExecutor(1, "registry-writer")
+        self._forwarder = Forwarder(settings)
+        self._writing = asyncio.Lock()
+        self._leader_changed = asyncio.Event()
+        self._taking_office: asyncio.Task[None] | None = None
+        self._membership: Membership | None = None
+
+    @property
+    def state(self) -> State:
+        return self._store.state
+
+    @property
+    def store(self) -> Store:
+        return self._store
+
+    @property
+    def is_leader(self) -> bool:
+        return self.identity.is_same(self.leader)
+
+    @property
+    def write_s_max(self) -> float:
+        return self.settings.kafkastore_timeout_ms / 1000
+
+    def load(self) -> None:
+        """Make sure of the topic and read it; before the event loop has anything to do."""
+        with Admin(
+            self._properties, timeout_s=self.settings.kafkastore_init_timeout_ms / 1000
+        ) as admin:
+            self.cluster_id = admin.cluster.metadata([]).cluster_id or ""
+            prepare_topic(admin, self.settings)
+        self._store.load()
+
+    @asynccontextmanager
+    async def running(
+        self, identity: Identity, on_failure: Callable[[], None]
+    ) -> AsyncIterator[None]:
+        """Follow the topic and take part in the election, until the block ends."""
+        loop = asyncio.get_running_loop()
+        self.identity = identity
+
+        def fail(error: HeadraceError) -> None:
+            self.failure = error
+            _log.error("the topic cannot be followed any more: %s", error)
+            on_failure()
+
+        def assigned(leader: Identity | None) -> None:
+            loop.call_soon_threadsafe(self._assigned, leader)
+
+        self._store.follow(fail)
+        self._membership = Membership(self._properties, self.settings, identity, assigned)
+        self._membership.start()
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(self._membership.stop)
+            if self._taking_office is not None:
+                self._taking_office.cancel()
+            self._forwarder.close()
+            await asyncio.to_thread(self._store.close)
+            self._writer_thread.shutdown(wait=False)
+            self._writer.close()
+
+    # --- writing ------------------------------------------------------------------------------
+
+    async def write(
+        self, decide: Callable[[], Decision[T]], request: Forwarded, *, is_forwarded: bool
+    ) -> T | Answer:
+        """Decide and commit here, or let the leader do it.
+
+        While there is no leader, or one that is not reached any more, a write waits for the next.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.settings.headrace_leader_wait_ms / 1000
+        while True:
+            leader = await self._known_leader(deadline)
+            try:
+                if self.is_leader:
+                    return await self._commit(decide)
+                if is_forwarded:
+                    raise UnknownLeader(
+                        f"this instance does not lead; {leader.url} does, as far as it knows"
+                    )
+                self.metrics.forwarded += 1
+                return await self._forwarder.send(leader, request)
+            except NotLeading:
+                continue
+            except NotReached as error:
+                _log.warning("%s", error)
+                await self._other_leader(leader, deadline)
+
+    async def _commit(self, decide: Callable[[], Decision[T]]) -> T:
+        async with self._writing:
+            if not self.is_leader:
+                raise NotLeading
+            await self._take_office()
+            decision = decide()
+            if not decision.changes:
+                return decision.reply
+            offset = await self._in_writer(lambda: self._writer.write(decision.changes))
+            await self._store.reached(offset, self.write_s_max)
+            self.metrics.written += len(decision.changes)
+            return decision.reply
+
+    async def _take_office(self) -> None:
+        """Before the first decision: nobody else writes any more, and all of theirs is known."""
+        if not self._writer.has_claim:
+            offset = await self._in_writer(self._writer.claim)
+            await self._store.reached(offset, self.settings.kafkastore_init_timeout_ms / 1000)
+
+    async def _in_writer(self, call: Callable[[], T]) -> T:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._writer_thread, call)
+        except Deposed as error:
+            _log.warning("%s; this instance steps down", error)
+            self._assigned(None)
+            if self._membership is not None:
+                self._membership.rejoin()
+            raise UnknownLeader(f"{error}; try again") from error
+        except TooLarge as error:
+            raise SchemaTooLarge(str(error)) from error
+        except InDoubt as error:
+            raise StoreTimedOut(f"{error}; it is not known whether it was, so try again") from error
+        except HeadraceError as error:
+            raise StoreFailed(f"Kafka refuses the write: {error}") from error
+
+    # --- leadership ---------------------------------------------------------------------------
+
+    def _assigned(self, leader: Identity | None) -> None:
+        if leader != self.leader:
+            _log.info("the leader is %s", "not known" if leader is None else leader.url)
+        was_leader = self.is_leader
+        self.leader = leader
+        self._leader_changed.set()
+        self._leader_changed = asyncio.Event()
+        if was_leader and not self.is_leader:
+            self._writer.give_up()
+        if self.is_leader and not was_leader:
+            self._taking_office = asyncio.create_task(self._begin_office())
+
+    async def _begin_office(self) -> None:
+        """Lock out the last leader soon, not with the first write of ours."""
+        try:
+            async with self._writing:
+                if self.is_leader:
+                    await self._take_office()
+        except HeadraceError as error:
+            _log.warning("the topic is not claimed yet: %s", error)
+
+    async def _known_leader(self, deadline: float) -> Identity:
+        while self.leader is None:
+            await self._change(deadline)
+        return self.leader
+
+    async def _other_leader(self, old: Identity, deadline: float) -> None:
+        """Wait until somebody else leads, or the same one is back."""
+        if self.leader is old:
+            await self._change(deadline)
+
+    async def _change(self, deadline: float) -> None:
+        left_s = deadline - asyncio.get_running_loop().time()
+        changed = self._leader_changed
+        try:
+            async with asyncio.timeout(max(0.0, left_s)):
+                await changed.wait()
+        except TimeoutError as error:
+            raise UnknownLeader("Leader not known.") from error
