@@ -87,5 +87,6 @@ class SchemaTypes:
                 self._parsed.popitem(last=False)
         return found
 
-    def incompatibilities(self, type: str, reader: ParsedSchema, writer: ParsedSchema) -> list[str]:
-        return self._kinds(type).incompatibilities(reader, writer)
+    def incompatibilities(self, type: str) -> Incompatibilities:
+        """How schemas of a type are compared."""
+        return self._kinds(type).incompatibilities

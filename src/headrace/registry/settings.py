@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from headrace.errors import HeadraceError
-from headrace.registry.model.records import CompatibilityLevel
+from headrace.registry.compatibility.levels import Level
 from headrace.settings.definitions import nearest
 
 
@@ -43,7 +43,7 @@ class RegistrySettings(msgspec.Struct, frozen=True, kw_only=True, rename=propert
     host_port: int = 0
     """Where the other instances reach this one; where it listens unless told otherwise."""
     inter_instance_protocol: str = "http"
-    schema_compatibility_level: CompatibilityLevel = CompatibilityLevel.BACKWARD
+    schema_compatibility_level: Level = Level.BACKWARD
     mode_mutability: bool = True
     """Whether clients may change modes."""
     schema_cache_size: int = 1_000

@@ -3,6 +3,7 @@
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from headrace.registry.compatibility.levels import Level
 from headrace.registry.deciding.decisions import Decision, check_writable
 from headrace.registry.errors import (
     InvalidCompatibilityLevel,
@@ -18,7 +19,6 @@ from headrace.registry.model.records import (
     Change,
     ClearSubjectKey,
     ClearSubjectValue,
-    CompatibilityLevel,
     ConfigKey,
     ConfigValue,
     Mode,
@@ -66,7 +66,7 @@ class ConfigUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
 def check_config(update: ConfigUpdate) -> None:
     """Refuse levels that there are none of, and rules that cannot be."""
     for level in (update.compatibility, update.compatibility_level):
-        if isinstance(level, str) and level.upper() not in CompatibilityLevel.__members__:
+        if isinstance(level, str) and level.upper() not in Level.__members__:
             raise InvalidCompatibilityLevel
     for rules in (update.default_rules, update.override_rules):
         if isinstance(rules, RuleSet):
@@ -88,7 +88,7 @@ def update_config(state: State, subject: str | None, update: ConfigUpdate) -> De
     }
     named = [given.pop(name) for name in ("compatibility_level", "compatibility") if name in given]
     if named:
-        given["compatibility_level"] = CompatibilityLevel(named[-1].upper()) if named[-1] else None
+        given["compatibility_level"] = Level(named[-1].upper()) if named[-1] else None
     for name in ("default_metadata", "override_metadata", "default_rules", "override_rules"):
         if given.get(name) is not None:
             given[name] = given[name].sorted()

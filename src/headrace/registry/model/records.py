@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from headrace.errors import HeadraceError
+from headrace.registry.compatibility.levels import Level
 from headrace.registry.model.contracts import Metadata, Reference, RuleSet
 from headrace.registry.model.fingerprints import fingerprint
 
@@ -20,16 +21,6 @@ AVRO = "AVRO"
 
 class UnknownRecord(HeadraceError):
     """A record of the topic that this registry has no use for, or cannot read."""
-
-
-class CompatibilityLevel(StrEnum):
-    NONE = "NONE"
-    BACKWARD = "BACKWARD"
-    BACKWARD_TRANSITIVE = "BACKWARD_TRANSITIVE"
-    FORWARD = "FORWARD"
-    FORWARD_TRANSITIVE = "FORWARD_TRANSITIVE"
-    FULL = "FULL"
-    FULL_TRANSITIVE = "FULL_TRANSITIVE"
 
 
 class Mode(StrEnum):
@@ -127,9 +118,7 @@ class ConfigValue(msgspec.Struct, frozen=True, omit_defaults=True):
     validate_fields: bool | None = msgspec.field(default=None, name="validateFields")
     validate_new_schemas: bool | None = msgspec.field(default=None, name="validateNewSchemas")
     validate_rules: bool | None = msgspec.field(default=None, name="validateRules")
-    compatibility_level: CompatibilityLevel | None = msgspec.field(
-        default=None, name="compatibilityLevel"
-    )
+    compatibility_level: Level | None = msgspec.field(default=None, name="compatibilityLevel")
     compatibility_policy: str | None = msgspec.field(default=None, name="compatibilityPolicy")
     compatibility_group: str | None = msgspec.field(default=None, name="compatibilityGroup")
     default_metadata: Metadata | None = msgspec.field(default=None, name="defaultMetadata")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from headrace.registry.compatibility.levels import Level
 from headrace.registry.model.fingerprints import guid
 from headrace.registry.model.names import (
     DEFAULT_CONTEXT,
@@ -23,7 +24,6 @@ from headrace.registry.model.names import (
 from headrace.registry.model.records import (
     Change,
     ClearSubjectValue,
-    CompatibilityLevel,
     ConfigKey,
     ConfigValue,
     ContextKey,
@@ -76,7 +76,7 @@ class ContextIndex:
 class State:
     """Subjects, ids, settings and contexts."""
 
-    def __init__(self, default_level: CompatibilityLevel = CompatibilityLevel.BACKWARD) -> None:
+    def __init__(self, default_level: Level = Level.BACKWARD) -> None:
         self.default_config = ConfigValue(compatibility_level=default_level)
         self.default_mode = Mode.READWRITE
         self.subjects: dict[str, dict[int, Entry]] = {}

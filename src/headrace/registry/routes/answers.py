@@ -4,10 +4,11 @@ from typing import Any
 
 import msgspec
 
+from headrace.registry.compatibility.levels import Level
 from headrace.registry.deciding.registration import Registered
 from headrace.registry.model.contracts import Metadata, Reference, RuleSet
 from headrace.registry.model.names import DEFAULT_CONTEXT, context_of, qualified_by
-from headrace.registry.model.records import CompatibilityLevel, ConfigValue
+from headrace.registry.model.records import ConfigValue
 from headrace.registry.model.state import Entry
 
 
@@ -76,9 +77,7 @@ class ConfigAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     validate_fields: bool | None = msgspec.field(default=None, name="validateFields")
     validate_new_schemas: bool | None = msgspec.field(default=None, name="validateNewSchemas")
     validate_rules: bool | None = msgspec.field(default=None, name="validateRules")
-    compatibility_level: CompatibilityLevel | None = msgspec.field(
-        default=None, name="compatibilityLevel"
-    )
+    compatibility_level: Level | None = msgspec.field(default=None, name="compatibilityLevel")
     compatibility_policy: str | None = msgspec.field(default=None, name="compatibilityPolicy")
     compatibility_group: str | None = msgspec.field(default=None, name="compatibilityGroup")
     default_metadata: Metadata | None = msgspec.field(default=None, name="defaultMetadata")
