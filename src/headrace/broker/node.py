@@ -365,19 +365,33 @@ class Broker:
         self.tasks.start(tell(), name)
 
 
-def run(settings: BrokerSettings, on_ready: Callable[[Broker], None]) -> int:
-    """Run a node until it is told to stop; returns the exit code of its process."""
+async def _nothing() -> None:
+    """For nodes that nothing has to end before."""
+
+
+def run(
+    settings: BrokerSettings,
+    on_ready: Callable[[Broker], None],
+    before_stop: Callable[[], Awaitable[None]] = _nothing,
+) -> int:
+    """Run a node until it is told to stop; returns the exit code of its process.
+
+    `before_stop` is for what needs the node up to its own end.
+    """
     loop = _new_loop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(_serve(settings, loop, on_ready))
+        return loop.run_until_complete(_serve(settings, loop, on_ready, before_stop))
     finally:
         asyncio.set_event_loop(None)
         loop.close()
 
 
 async def _serve(
-    settings: BrokerSettings, loop: asyncio.AbstractEventLoop, on_ready: Callable[[Broker], None]
+    settings: BrokerSettings,
+    loop: asyncio.AbstractEventLoop,
+    on_ready: Callable[[Broker], None],
+    before_stop: Callable[[], Awaitable[None]],
 ) -> int:
     broker = Broker(settings, loop)
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -391,6 +405,7 @@ async def _serve(
     on_ready(broker)
     await broker.stopping.wait()
     _log.info("stopping")
+    await before_stop()
     await broker.stop()
     _log.info("stopped")
     return 0 if broker.failure is None else 1

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.defaults import DEFAULT_REGISTRY
 from headrace.cli.main import missing_text
 from headrace.cli.options import (
     as_mapping,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_LISTEN = "127.0.0.1:8081"
-
 
 class MissingExtra(HeadraceError):
     """The packages that the registry needs are not installed."""
@@ -35,7 +34,7 @@ class MissingExtra(HeadraceError):
 @bootstrap_option
 @command_config_option
 @property_option
-@click.option("--listen", default=DEFAULT_LISTEN, show_default=True, metavar="HOST:PORT")
+@click.option("--listen", default=DEFAULT_REGISTRY, show_default=True, metavar="HOST:PORT")
 @click.option(
     "--advertise",
     metavar="HOST:PORT",
@@ -47,6 +46,13 @@ class MissingExtra(HeadraceError):
     metavar="FILE",
     help="Answer only those who send one of its lines as bearer token.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Whether people or programs read the log.",
+)
 @set_option("A setting by Confluent's name, as kafkastore.topic=_schemas; may be repeated.")
 def command(
     bootstrap: str,
@@ -55,6 +61,7 @@ def command(
     listen: str,
     advertise: str | None,
     token_file: Path | None,
+    log_format: str,
     configs: tuple[tuple[str, str], ...],
 ) -> int:
     """Keep schemas in a topic, by Confluent's REST interface, until Ctrl-C.
@@ -69,14 +76,16 @@ def command(
     """
     from headrace.runtime.logging import configure
 
-    configure("text", ())
+    configure(log_format, ())
     _check_installed()
 
     from headrace.http.access import read_tokens
     from headrace.http.addresses import ListenAddress
     from headrace.registry.running import run
     from headrace.registry.settings import settings_of
+    from headrace.runtime.supervision import end_with_parent
 
+    end_with_parent()
     given = dict(as_mapping(configs))
     if advertise is not None:
         place = ListenAddress.parse(advertise)
@@ -85,7 +94,8 @@ def command(
     tokens = read_tokens(token_file) if token_file is not None else None
     _warn_of_open_doors(address, tokens)
     client = {"bootstrap.servers": bootstrap, **client_properties(command_config, properties)}
-    return run(client, settings_of(given), address, tokens, _announce)
+    announce = _announce if log_format == "text" else _announce_to_programs
+    return run(client, settings_of(given), address, tokens, announce)
 
 
 def _check_installed() -> None:
@@ -113,3 +123,7 @@ def _announce(address: "ListenAddress", registry: "Registry") -> None:
     print(f"  topic     {registry.settings.kafkastore_topic}")
     print(f"  subjects  curl {address.url}/subjects")
     print("  stop      Ctrl-C", flush=True)
+
+
+def _announce_to_programs(address: "ListenAddress", registry: "Registry") -> None:
+    _log.info("Headrace registry is ready on %s", address.url)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.defaults import DEFAULT_BOOTSTRAP, DEFAULT_DATA
+from headrace.cli.defaults import DEFAULT_BOOTSTRAP, DEFAULT_DATA, DEFAULT_REGISTRY
 from headrace.cli.file_systems import SHARED_ADVICE, is_shared
 from headrace.errors import HeadraceError
 from headrace.runtime.mounts import file_system
@@ -61,6 +61,14 @@ def listen_address(text: str) -> str:
     help="Serve /metrics, /health and /ready there.",
 )
 @click.option(
+    "--registry",
+    type=listen_address,
+    is_flag=False,
+    flag_value=DEFAULT_REGISTRY,
+    metavar="[HOST:PORT]",
+    help=f"Start a schema registry beside the node; on {DEFAULT_REGISTRY} if no more is said.",
+)
+@click.option(
     "--set",
     "-s",
     "assignments",
@@ -75,6 +83,7 @@ def command(config: str | None, assignments: tuple[str, ...], **options: Any) ->
     headrace up
     headrace up --data /var/lib/headrace --listen 0.0.0.0:9092 --set log.retention.hours=24
     headrace up --config server.properties
+    headrace up --registry
     """
     entries = read_entries(config) if config is not None else []
     properties = properties_of(entries, assignments, **options)
@@ -100,6 +109,7 @@ def properties_of(
     data: str | None = None,
     listen: str | None = None,
     metrics: int | None = None,
+    registry: str | None = None,
 ) -> dict[str, str]:
     """The properties that a command line stands for; the most specific word wins."""
     properties = {entry.name: entry.value for entry in entries}
@@ -113,6 +123,8 @@ def properties_of(
         properties.pop("advertised.listeners", None)
     if metrics is not None:
         properties["headrace.metrics.port"] = str(metrics)
+    if registry is not None:
+        properties["headrace.registry.listeners"] = registry
     properties |= dict(parse_assignment(assignment) for assignment in assignments)
     if "log.dirs" not in properties and "log.dir" not in properties:
         properties["log.dirs"] = DEFAULT_DATA
@@ -133,7 +145,18 @@ def _run(properties: Mapping[str, str], places: Mapping[str, str]) -> int:
 
     from headrace.broker.node import run
 
-    return run(settings, on_ready=_announce)
+    if not settings.headrace_registry_listeners:
+        return run(settings, on_ready=_announce)
+
+    from headrace.cli.services import Beside
+
+    beside = Beside(settings)
+
+    def announce(broker: "Broker") -> None:
+        _announce(broker)
+        beside.start(_address(broker))
+
+    return run(settings, on_ready=announce, before_stop=beside.stop)
 
 
 def advised(error: HeadraceError) -> str:
@@ -170,8 +193,7 @@ def warn_of_shared_disks(
 
 def _announce(broker: "Broker") -> None:
     """The first thing that a new user reads; other programs wait for its first line."""
-    first = broker.endpoints[0]
-    address = f"[{first.host}]:{first.port}" if ":" in first.host else f"{first.host}:{first.port}"
+    address = _address(broker)
     ready = f"Headrace is ready on {address}"
     directories = broker.settings.directories
     metrics = f"http://{broker.metrics_address}/metrics" if broker.metrics_address else None
@@ -186,6 +208,12 @@ def _announce(broker: "Broker") -> None:
     print(f"  produce   echo hello | {program} produce greetings{option}")
     print(f"  consume   {program} consume greetings --from-beginning{option}")
     print("  stop      Ctrl-C", flush=True)
+
+
+def _address(broker: "Broker") -> str:
+    """Where clients find the node."""
+    first = broker.endpoints[0]
+    return f"[{first.host}]:{first.port}" if ":" in first.host else f"{first.host}:{first.port}"
 
 
 def _announce_to_programs(ready: str, **facts: Any) -> None:

@@ -148,13 +148,23 @@ class Registry:
                     raise UnknownLeader(
                         f"this instance does not lead; {leader.url} does, as far as it knows"
                     )
-                self.metrics.forwarded += 1
-                return await self._forwarder.send(leader, request)
+                return await self._forward(leader, request)
             except NotLeading:
                 continue
             except NotReached as error:
                 _log.warning("%s", error)
                 await self._other_leader(leader, deadline)
+
+    async def _forward(self, leader: Identity, request: Forwarded) -> Answer:
+        """Let the leader write, and read it back: the client may ask here next."""
+        self.metrics.forwarded += 1
+        answer = await self._forwarder.send(leader, request)
+        if answer.offset is not None:
+            try:
+                await self._store.reached(answer.offset, self.write_s_max)
+            except StoreTimedOut as error:
+                _log.warning("written by the leader, but not read yet: %s", error)
+        return answer
 
     async def _commit(self, decide: Callable[[], Decision[T]]) -> T:
         async with self._writing:

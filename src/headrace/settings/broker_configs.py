@@ -256,6 +256,8 @@ _OWN: tuple[_Row, ...] = (
      "The port of the metrics and health pages; -1 opens none, 0 takes any free port."),
     ("headrace.metrics.host", _STRING, _FIXED, not_empty,
      "The interface that the metrics and health pages are served on."),
+    ("headrace.registry.listeners", _STRING, _FIXED, None,
+     "Where a schema registry for this node listens, as 127.0.0.1:8081; empty starts none."),
     ("headrace.log.format", _STRING, _FIXED, one_of("text", "json"),
      "How the process writes its own log: text for people or one JSON object per line."),
     ("headrace.log.level", _LIST, _FIXED, _log_levels,

@@ -15,6 +15,9 @@ from headrace.registry.settings import RegistrySettings
 FORWARDED = "x-forward"
 """Confluent's header: who gets it answers itself or not at all, so no request goes in circles."""
 
+WRITTEN_AT = "x-headrace-offset"
+"""In answers to forwarded writes: who forwarded one waits until it has read up to there."""
+
 AT_ONCE_MAX = 16
 _PASSED_ON = ("content-type", "accept", "authorization")
 _ANSWER_BYTES_MAX = 64 << 20
@@ -34,9 +37,12 @@ class Forwarded(NamedTuple):
 
 
 class Answer(NamedTuple):
+    """What the leader said, and how far the topic has to be read to know it oneself."""
+
     status: int
     content_type: str
     body: bytes
+    offset: int | None = None
 
 
 def forwardable_headers(headers: Mapping[str, str]) -> dict[str, str]:
@@ -75,7 +81,13 @@ class Forwarder:
             )
             answer = connection.getresponse()
             body = answer.read(_ANSWER_BYTES_MAX)
-            return Answer(answer.status, answer.getheader("content-type") or "", body)
+            offset = answer.getheader(WRITTEN_AT, "")
+            return Answer(
+                answer.status,
+                answer.getheader("content-type") or "",
+                body,
+                int(offset) if offset.isdecimal() else None,
+            )
         except (OSError, http.client.HTTPException) as error:
             raise ForwardingFailed(
                 f"the leader at {leader.url} did not answer: {error or type(error).__name__}"

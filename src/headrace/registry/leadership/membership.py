@@ -16,6 +16,7 @@ from headrace.client.addresses import BrokerUnreachable
 from headrace.client.admin import Admin
 from headrace.client.properties import Properties
 from headrace.errors import (
+    FencedInstanceId,
     HeadraceError,
     IllegalGeneration,
     KafkaError,
@@ -74,6 +75,8 @@ class Membership:
         self._settings = settings
         self._group = settings.schema_registry_group_id
         self._identity = identity
+        # A static member: an instance that is back has its old place at once.
+        self._instance = identity.url
         self._on_assigned = on_assigned
         self._member_id = ""
         self._generation = -1
@@ -115,8 +118,11 @@ class Membership:
     def _note(self, error: Exception) -> None:
         """After what went wrong with the group: which of the things that we knew are no more."""
         self._coordinator = -1
-        if isinstance(error, (UnknownMemberId, IllegalGeneration)):
+        if isinstance(error, (UnknownMemberId, IllegalGeneration, FencedInstanceId)):
             self._member_id, self._generation = "", -1
+        if isinstance(error, FencedInstanceId):
+            _log.error("%s", self._same_place())
+            self._tell(None)
         is_usual = isinstance(error, (KafkaError, BrokerUnreachable))
         _log.log(
             logging.INFO if is_usual else logging.WARNING,
@@ -161,6 +167,7 @@ class Membership:
             session_timeout_ms=self._settings.kafkagroup_session_timeout_ms,
             rebalance_timeout_ms=rebalance_ms,
             member_id=self._member_id,
+            group_instance_id=self._instance,
             protocol_type=PROTOCOL_TYPE,
             protocols=[JoinGroupRequestProtocol(PROTOCOL, self._identity.encoded())],
         )
@@ -180,6 +187,7 @@ class Membership:
             group_id=self._group,
             generation_id=self._generation,
             member_id=self._member_id,
+            group_instance_id=self._instance,
             protocol_type=PROTOCOL_TYPE,
             protocol_name=PROTOCOL,
             assignments=assignments,
@@ -195,17 +203,19 @@ class Membership:
     def _take(self, assignment: Assignment) -> None:
         self._heard_at = time.monotonic()
         if assignment.error == DUPLICATE_URLS:
-            _log.error(
-                "two members of the group %s say that they are at %s; give each its own host.name"
-                " and host.port, which the others can reach",
-                *(self._group, self._identity.url),
-            )
+            _log.error("%s", self._same_place())
             self._tell(None)
             return
         leader = assignment.master_identity
         if leader is None:
             _log.warning("no member of the group %s may lead, so nothing is written", self._group)
         self._tell(leader)
+
+    def _same_place(self) -> str:
+        return (
+            f"two members of the group {self._group} say that they are at {self._instance}; give"
+            " each its own host.name and host.port, which the others can reach"
+        )
 
     # --- staying ------------------------------------------------------------------------------
 
@@ -214,7 +224,10 @@ class Membership:
         interval_s = self._settings.kafkagroup_heartbeat_interval_ms / 1000
         while not self._wake.wait(interval_s):
             request = HeartbeatRequest(
-                group_id=self._group, generation_id=self._generation, member_id=self._member_id
+                group_id=self._group,
+                generation_id=self._generation,
+                member_id=self._member_id,
+                group_instance_id=self._instance,
             )
             answer = self._admin.cluster.ask(request, HeartbeatResponse, self._coordinator)
             if answer.error_code == RebalanceInProgress.code:
@@ -227,7 +240,7 @@ class Membership:
         if not self._member_id or self._coordinator < 0:
             return
         request = LeaveGroupRequest(group_id=self._group)
-        member = MemberIdentity(member_id=self._member_id)
+        member = MemberIdentity(member_id=self._member_id, group_instance_id=self._instance)
         try:
             connection = self._admin.cluster.connection(self._coordinator)
             if connection.version_of(request) >= 3:

@@ -113,7 +113,7 @@ class ServerRoutes(Answering):
             version("headrace"),
             self.described,
             has_tokens=self._has_tokens,
-            error_body=ErrorMessage,
+            error=ErrorMessage,
         )
         return Response(msgspec.json.encode(document), media_type=JSON)
 

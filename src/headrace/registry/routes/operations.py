@@ -9,7 +9,7 @@ from headrace.http.operations import Endpoint, Operation, Parameter
 from headrace.registry.deciding.candidates import parsed_entry
 from headrace.registry.deciding.decisions import Decision
 from headrace.registry.errors import InvalidSchemaGiven
-from headrace.registry.leadership.forwarding import Answer
+from headrace.registry.leadership.forwarding import WRITTEN_AT, Answer
 from headrace.registry.model.state import Entry, State
 from headrace.registry.routes.requests import ANSWER_TYPES, BODY_TYPES, Call, SchemaBody
 from headrace.registry.service import Registry
@@ -87,7 +87,10 @@ class Answering:
         result = await self.registry.write(decide, call.forwarded(), is_forwarded=call.is_forwarded)
         if isinstance(result, Answer):
             return Response(result.body, result.status, media_type=result.content_type or None)
-        return show(result)
+        response = show(result)
+        if call.is_forwarded:
+            response.headers[WRITTEN_AT] = str(self.registry.store.next_offset - 1)
+        return response
 
     def formatted(self, call: Call, entry: Entry) -> str | None:
         """The schema in the form that was asked for, if one was."""

@@ -1,0 +1,54 @@
+"""What runs beside a node of `headrace up`: the commands of products, as processes of their own."""
+
+import importlib.util
+import logging
+import sys
+
+from headrace.cli.main import missing_text
+from headrace.runtime.supervision import Service, Supervisor
+from headrace.settings.broker import BrokerSettings
+
+_log = logging.getLogger(__name__)
+
+_NEEDED = {"registry": ("uvicorn", "starlette")}
+"""The libraries without which a product cannot start; each product is an extra of its name."""
+
+
+class Beside:
+    """The services that a node's settings ask for; they know the node only by its address."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self._supervisor = Supervisor(())
+
+    def start(self, bootstrap: str) -> None:
+        """Start them once the node answers; who waits for the node does not wait for them."""
+        self._supervisor = Supervisor(services(self._settings, bootstrap))
+        self._supervisor.start()
+
+    async def stop(self) -> None:
+        await self._supervisor.stop()
+
+
+def services(settings: BrokerSettings, bootstrap: str) -> list[Service]:
+    """The services, without those whose libraries are not installed: that is said, once."""
+    wanted = {"registry": settings.headrace_registry_listeners}
+    return [
+        Service(f"the {product}", _command(product, listen, bootstrap, settings))
+        for product, listen in wanted.items()
+        if listen and _is_installed(product)
+    ]
+
+
+def _command(product: str, listen: str, bootstrap: str, settings: BrokerSettings) -> list[str]:
+    program = [sys.executable, "-m", "headrace.cli.main", product]
+    options = ["--bootstrap", bootstrap, "--listen", listen]
+    return [*program, *options, "--log-format", settings.headrace_log_format]
+
+
+def _is_installed(product: str) -> bool:
+    for library in _NEEDED[product]:
+        if importlib.util.find_spec(library) is None:
+            _log.error("the %s is not started: %s", product, missing_text(library, product))
+            return False
+    return True
