@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from headrace.broker.partitions import Partition, Partitions
     from headrace.protocol.coordinator_records import CoordinatorRecord
     from headrace.protocol.uuids import Uuid
-    from headrace.serdes.registered_ids import RegisteredIds, SchemaId
+    from headrace.serdes.registered_ids import RegisteredIds
+    from headrace.serdes.wire_format import SchemaId
     from headrace.storage.log import Log
 
 _WIRE_NAME = b"_schemas"
