@@ -8,6 +8,8 @@ import logging
 
 import msgspec
 
+from headrace.serdes.contracts import Metadata, Reference, RuleSet
+from headrace.serdes.fingerprints import fingerprint, guid, stored_fingerprint
 from headrace.serdes.wire_format import SchemaId
 
 _log = logging.getLogger(__name__)
@@ -19,11 +21,21 @@ class _Key(msgspec.Struct):
     version: int = 0
 
 
-class _Value(msgspec.Struct):
+class _Value(msgspec.Struct, rename="camel"):
     id: int = -1
-    guid: str = ""
     version: int = 0
+    schema: str = ""
+    md5: str | None = None
+    references: list[Reference] | None = None
+    metadata: Metadata | None = None
+    rule_set: RuleSet | None = None
     deleted: bool = False
+
+    def guid(self) -> str:
+        return guid(
+            stored_fingerprint(self.md5)
+            or fingerprint(self.schema, self.references or (), self.metadata, self.rule_set)
+        )
 
 
 _read_key = msgspec.json.Decoder(_Key).decode
@@ -59,7 +71,7 @@ class RegisteredIds:
             self._forget_through(subject, told.version)
 
     def _learn(self, subject: str, version: int, value: _Value) -> None:
-        ids: tuple[SchemaId, ...] = (value.id, value.guid) if value.guid else (value.id,)
+        ids: tuple[SchemaId, ...] = value.id, value.guid()
         self._versions.setdefault(subject, {})[version] = ids
         for id_ in ids:
             self._uses[id_, subject] = self._uses.get((id_, subject), 0) + 1

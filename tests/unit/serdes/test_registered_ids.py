@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headrace.serdes.fingerprints import fingerprint, guid
 from headrace.serdes.registered_ids import RegisteredIds
 
 
@@ -62,9 +63,8 @@ def test_deleting_a_subject_takes_its_versions_up_to_the_one_that_is_named() -> 
 
 def test_a_guid_is_known_like_an_id() -> None:
     ids = RegisteredIds()
-    guid = "7b0a2c37-8a4b-4f0e-9d7b-3c2f0c0f0a11"
-    ids.replay(schema_key("orders-value", 1), schema_value("orders-value", 1, 7, guid=guid))
-    assert ids.subjects_of(guid) == {"orders-value"}
+    ids.replay(schema_key("orders-value", 1), schema_value("orders-value", 1, 7))
+    assert ids.subjects_of(guid(fingerprint('"string"'))) == {"orders-value"}
 
 
 @pytest.mark.parametrize(

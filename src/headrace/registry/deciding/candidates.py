@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import msgspec
 
 from headrace.registry.errors import InvalidSchemaGiven
-from headrace.registry.model.contracts import Metadata, Reference, RuleSet
-from headrace.registry.model.fingerprints import fingerprint
 from headrace.registry.model.names import qualified_by
 from headrace.registry.model.records import AVRO, SchemaValue
 from headrace.registry.model.state import Entry, State
 from headrace.registry.schema_types import SchemaTypes
+from headrace.serdes.contracts import Metadata, Reference, RuleSet
+from headrace.serdes.fingerprints import fingerprint
 from headrace.serdes.schemas import Dependency, InvalidSchema, ParsedSchema
 
 LATEST = -1

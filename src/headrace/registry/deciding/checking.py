@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from headrace.registry.compatibility import levels
 from headrace.registry.compatibility.levels import Level, Version
 from headrace.registry.deciding.candidates import Candidate, parsed_entry
-from headrace.registry.model.contracts import Metadata
 from headrace.registry.model.records import ConfigValue
 from headrace.registry.model.state import Entry, State
 from headrace.registry.schema_types import SchemaTypes
+from headrace.serdes.contracts import Metadata
 from headrace.serdes.schemas import ParsedSchema
 
 

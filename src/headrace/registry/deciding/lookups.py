@@ -4,17 +4,17 @@ import msgspec
 
 from headrace.registry.deciding.candidates import Candidate, canonical, parsed_entry
 from headrace.registry.errors import InvalidSchemaGiven, SchemaNotFound, SubjectNotFound
-from headrace.registry.model.contracts import (
+from headrace.registry.model.names import context_of, qualified_by
+from headrace.registry.model.records import ConfigValue, SchemaValue
+from headrace.registry.model.state import Entry, State
+from headrace.registry.schema_types import SchemaTypes
+from headrace.serdes.contracts import (
     Metadata,
     Reference,
     is_same_contract,
     merged_metadata,
     merged_rules,
 )
-from headrace.registry.model.names import context_of, qualified_by
-from headrace.registry.model.records import ConfigValue, SchemaValue
-from headrace.registry.model.state import Entry, State
-from headrace.registry.schema_types import SchemaTypes
 from headrace.serdes.schemas import ParsedSchema
 
 _RESOLVED = "resolved"

@@ -11,8 +11,6 @@ from headrace.registry.errors import (
     InvalidSchemaGiven,
     NotPermitted,
 )
-from headrace.registry.model.contracts import is_same_contract
-from headrace.registry.model.fingerprints import guid
 from headrace.registry.model.names import DEFAULT_CONTEXT, QualifiedSubject, context_of
 from headrace.registry.model.records import (
     Change,
@@ -24,6 +22,8 @@ from headrace.registry.model.records import (
 )
 from headrace.registry.model.state import Entry, State
 from headrace.registry.schema_types import SchemaTypes
+from headrace.serdes.contracts import is_same_contract
+from headrace.serdes.fingerprints import guid
 
 ID_MAX = (1 << 31) - 1
 

@@ -13,7 +13,6 @@ from headrace.registry.errors import (
     ReferenceExists,
     SubjectNotFound,
 )
-from headrace.registry.model.contracts import InvalidRules, Metadata, RuleSet, check_rules
 from headrace.registry.model.names import GLOBAL_CONTEXT, QualifiedSubject
 from headrace.registry.model.records import (
     Change,
@@ -27,6 +26,7 @@ from headrace.registry.model.records import (
     SchemaKey,
 )
 from headrace.registry.model.state import State
+from headrace.serdes.contracts import InvalidRules, Metadata, RuleSet, check_rules
 
 
 class ConfigUpdate(msgspec.Struct, frozen=True, omit_defaults=True):

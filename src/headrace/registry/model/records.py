@@ -4,8 +4,6 @@ So a topic that Confluent's registry has written is taken over as it is, and the
 Compaction compares the bytes of keys, which is why even their order counts.
 """
 
-from base64 import b64decode
-from binascii import Error as Base64Error
 from enum import StrEnum
 from typing import Any
 
@@ -13,8 +11,8 @@ import msgspec
 
 from headrace.errors import HeadraceError
 from headrace.registry.compatibility.levels import Level
-from headrace.registry.model.contracts import Metadata, Reference, RuleSet
-from headrace.registry.model.fingerprints import fingerprint
+from headrace.serdes.contracts import Metadata, Reference, RuleSet
+from headrace.serdes.fingerprints import fingerprint, stored_fingerprint
 
 AVRO = "AVRO"
 
@@ -99,12 +97,9 @@ class SchemaValue(msgspec.Struct, frozen=True, omit_defaults=True):
     deleted: bool = msgspec.field(default_factory=bool)
 
     def fingerprint(self) -> bytes:
-        """The one that was stored, where parts of the schema are stored encrypted."""
-        if self.md5:
-            try:
-                return b64decode(self.md5, validate=True)
-            except Base64Error:
-                pass  # Not Confluent's doing; what can be computed is then the better answer.
+        stored = stored_fingerprint(self.md5)
+        if stored is not None:
+            return stored
         return fingerprint(self.schema, self.references or (), self.metadata, self.rules)
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import msgspec
 
 from headrace.registry.compatibility.levels import Level
-from headrace.registry.model.fingerprints import guid
 from headrace.registry.model.names import (
     DEFAULT_CONTEXT,
     GLOBAL_CONTEXT,
@@ -35,6 +34,7 @@ from headrace.registry.model.records import (
     SchemaKey,
     SchemaValue,
 )
+from headrace.serdes.fingerprints import guid
 
 _log = logging.getLogger(__name__)
 

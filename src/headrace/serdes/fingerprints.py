@@ -6,11 +6,13 @@ same in every registry.
 
 import hashlib
 import struct
+from base64 import b64decode
+from binascii import Error as Base64Error
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from headrace.registry.model.contracts import Metadata, Reference, Rule, RuleSet
+from headrace.serdes.contracts import Metadata, Reference, Rule, RuleSet
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -40,6 +42,14 @@ def fingerprint(
             _add_rule(digest, rule)
         _add_texts(digest, (rules.enable_at,))
     return digest.digest()
+
+
+def stored_fingerprint(md5: str | None) -> bytes | None:
+    """The one that was stored, as it is where parts of the schema are stored encrypted."""
+    try:
+        return b64decode(md5, validate=True) if md5 else None
+    except Base64Error:
+        return None  # Not Confluent's doing; what can be computed is then the better answer.
 
 
 def guid(fingerprint: bytes) -> str:
