@@ -74,6 +74,8 @@ class RegistryInMemory:
             guid_of(id_),
             schema.schema_type,
             schema.references,
+            schema.metadata,
+            schema.rule_set,
         )
 
     def _registered(self, told: SubjectVersion) -> RegisteredSchema:

@@ -8,10 +8,12 @@ from headrace.serdes.avro import codec as avro
 from headrace.serdes.avro.parsing import parse
 from headrace.serdes.avro.schema import AvroSchema
 from headrace.serdes.clients.deserializer import SchemaDeserializer
+from headrace.serdes.clients.formats import Tags
 from headrace.serdes.clients.given_schemas import GivenSchema, class_of, new_schema
 from headrace.serdes.clients.options import DeserializerOptions, SerializerOptions
 from headrace.serdes.clients.plain_values import maker_of
 from headrace.serdes.clients.registry import Registry
+from headrace.serdes.clients.ruled_values import PlainSubject
 from headrace.serdes.clients.serializer import SchemaSerializer
 from headrace.serdes.schemas import Dependency, SchemaType
 
@@ -36,6 +38,11 @@ class AvroFormat:
 
     def split(self, body: bytes) -> tuple[bytes, bytes]:
         return b"", body
+
+    def ruled(self, schema: AvroSchema, tags: Tags) -> PlainSubject[AvroSchema]:
+        from headrace.serdes.rules.avro_fields import visit_avro_fields
+
+        return PlainSubject(schema, tags, visit_avro_fields)
 
     def maker(self, class_: type) -> Callable[[Any], Any]:
         return maker_of(class_)

@@ -4,14 +4,17 @@ Called as confluent-kafka's deserializers are, or by `of_values` and `of_keys` f
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from headrace.errors import HeadraceError
 from headrace.serdes.clients.formats import Format
 from headrace.serdes.clients.registry import Registry
+from headrace.serdes.clients.ruled_values import Contract, contract_told, engine_of
 from headrace.serdes.clients.serializer import Context
 from headrace.serdes.clients.subjects import SubjectName, topic_subject
-from headrace.serdes.registry_client import NewSchema
+from headrace.serdes.registry_client import NewSchema, RegisteredSchema
+from headrace.serdes.rules.execution import Action
+from headrace.serdes.rules.executors import Function
 from headrace.serdes.schemas import InvalidSchema
 from headrace.serdes.wire_format import (
     GUID_SIZE,
@@ -45,6 +48,8 @@ class SchemaDeserializer(Generic[Parsed]):
         reads_latest: bool = False,
         latest_with: Mapping[str, str] | None = None,
         subject_name: SubjectName = topic_subject,
+        functions: Mapping[str, Function] | None = None,
+        actions: Mapping[str, Action] | None = None,
     ) -> None:
         """`makes` is a class whose objects the values become.
 
@@ -53,15 +58,16 @@ class SchemaDeserializer(Generic[Parsed]):
         """
         self._registry = registry
         self._format = format
-        self._reader = None
+        self._reader: _Known[Parsed] | None = None
         if reader is not None:
             dependencies = registry.dependencies_of(reader.references)
-            self._reader = format.parse(reader.schema, dependencies)
+            self._reader = _Known(format.parse(reader.schema, dependencies), None)
         self._make: Callable[[Any], Any] | None = None if makes is None else format.maker(makes)
         self._reads_latest = reads_latest or latest_with is not None
         self._latest_with = latest_with
         self._subject_name = subject_name
-        self._schemas: dict[SchemaId, Parsed] = {}
+        self._engine = engine_of(functions, actions)
+        self._schemas: dict[SchemaId, _Known[Parsed]] = {}
 
     def __call__(self, payload: bytes | None, context: Context | None = None) -> Any:
         """For confluent-kafka."""
@@ -93,18 +99,21 @@ class SchemaDeserializer(Generic[Parsed]):
                 )
             before, body = self._format.split(payload[ID_SIZE:])
         writer = self._schema(id_)
-        reader = self._reader_for(topic, part, writer)
-        value = self._format.decode(writer, reader, before, body)
+        reader = self._reader_for(topic, part, writer.schema)
+        value = self._format.decode(writer.schema, reader and reader.schema, before, body)
+        contract = (reader or writer).contract
+        if contract is not None:
+            value = contract.on_read(value)
         return value if self._make is None else self._make(value)
 
-    def _reader_for(self, topic: str, part: str, writer: Parsed) -> Parsed | None:
+    def _reader_for(self, topic: str, part: str, writer: Parsed) -> "_Known[Parsed] | None":
         if not self._reads_latest:
             return self._reader
         subject = self._subject_name(topic, part, self._format.name(writer))
         newest = self._registry.latest(subject, self._latest_with)
         return self._schema(newest.id)
 
-    def _schema(self, id_: SchemaId) -> Parsed:
+    def _schema(self, id_: SchemaId) -> "_Known[Parsed]":
         found = self._schemas.get(id_)
         if found is None:
             registered = self._registry.schema(id_)
@@ -114,11 +123,25 @@ class SchemaDeserializer(Generic[Parsed]):
                 raise InvalidSchema(
                     f"schema {id_} is of type {registered.type}, not {self._format.schema_type}"
                 )
-            found = self._format.parse(registered.text, registered.dependencies)
+            schema = self._format.parse(registered.text, registered.dependencies)
+            found = _Known(schema, self._contract(schema, registered))
             if len(self._schemas) >= _SCHEMAS_MAX:
                 self._schemas.clear()
             self._schemas[id_] = found
         return found
+
+    def _contract(self, schema: Parsed, registered: RegisteredSchema) -> Contract | None:
+        told = None if registered.told is None else contract_told(registered.told)
+        if told is None:
+            return None
+        return Contract(told.rules, self._format.ruled(schema, told.tags), self._engine)
+
+
+class _Known(NamedTuple, Generic[Parsed]):
+    """A schema that payloads have named, and the rules for reading them."""
+
+    schema: Parsed
+    contract: Contract | None
 
 
 def _header(headers: Any, name: str) -> bytes | None:

@@ -1,11 +1,15 @@
 """What serializers need of a type of schemas: values to bytes and back."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+from headrace.serdes.rules.executors import Subject
 from headrace.serdes.schemas import Dependency, SchemaType
 
 Parsed = TypeVar("Parsed")
+
+Tags: TypeAlias = Mapping[str, list[str]]
+"""The tags of fields by their paths, from a schema's metadata."""
 
 
 class Format(Protocol[Parsed]):
@@ -28,6 +32,10 @@ class Format(Protocol[Parsed]):
 
     def split(self, body: bytes) -> tuple[bytes, bytes]:
         """What stood before a value, and the value."""
+        ...
+
+    def ruled(self, schema: Parsed, tags: Tags) -> Subject:
+        """Values of a schema as the rules of its contract see them."""
         ...
 
     def maker(self, class_: type) -> Callable[[Any], Any]:

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from headrace.serdes.clients.deserializer import SchemaDeserializer
+from headrace.serdes.clients.formats import Tags
 from headrace.serdes.clients.given_schemas import GivenSchema, class_of, new_schema
 from headrace.serdes.clients.options import DeserializerOptions, SerializerOptions
 from headrace.serdes.clients.plain_values import maker_of
 from headrace.serdes.clients.registry import Registry
+from headrace.serdes.clients.ruled_values import PlainSubject
 from headrace.serdes.clients.serializer import SchemaSerializer
 from headrace.serdes.json_schema import codec as json_schema
 from headrace.serdes.json_schema.parsing import JsonSchema, parse
@@ -38,6 +40,11 @@ class JsonSchemaFormat:
 
     def split(self, body: bytes) -> tuple[bytes, bytes]:
         return b"", body
+
+    def ruled(self, schema: JsonSchema, tags: Tags) -> PlainSubject[JsonSchema]:
+        from headrace.serdes.rules.json_schema_fields import visit_json_schema_fields
+
+        return PlainSubject(schema, tags, visit_json_schema_fields)
 
     def maker(self, class_: type) -> Callable[[Any], Any]:
         return maker_of(class_)

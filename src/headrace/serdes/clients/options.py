@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from typing import TypedDict
 
 from headrace.serdes.clients.subjects import SubjectName
+from headrace.serdes.rules.execution import Action
+from headrace.serdes.rules.executors import Function
 
 
 class SerializerOptions(TypedDict, total=False):
@@ -14,6 +16,8 @@ class SerializerOptions(TypedDict, total=False):
     latest_with: Mapping[str, str] | None
     normalizes: bool
     id_in_header: bool
+    functions: Mapping[str, Function] | None
+    actions: Mapping[str, Action] | None
 
 
 class DeserializerOptions(TypedDict, total=False):
@@ -23,3 +27,5 @@ class DeserializerOptions(TypedDict, total=False):
     reads_latest: bool
     latest_with: Mapping[str, str] | None
     subject_name: SubjectName
+    functions: Mapping[str, Function] | None
+    actions: Mapping[str, Action] | None

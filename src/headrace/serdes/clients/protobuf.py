@@ -6,8 +6,10 @@ from typing import Any, Unpack
 
 import msgspec
 from google.protobuf import json_format
+from google.protobuf.message import Message
 
 from headrace.serdes.clients.deserializer import SchemaDeserializer
+from headrace.serdes.clients.formats import Tags
 from headrace.serdes.clients.given_schemas import GivenSchema, class_of, new_schema
 from headrace.serdes.clients.options import DeserializerOptions, SerializerOptions
 from headrace.serdes.clients.plain_values import maker_of
@@ -16,6 +18,7 @@ from headrace.serdes.clients.serializer import SchemaSerializer
 from headrace.serdes.protobuf.indexes import read_indexes, write_indexes
 from headrace.serdes.protobuf.messages import MessageType, message_type, message_type_at
 from headrace.serdes.protobuf.parsing import ProtobufSchema, parse
+from headrace.serdes.rules.fields import Visit
 from headrace.serdes.schemas import Dependency, SchemaType
 from headrace.serdes.wire_format import UnframedPayload
 
@@ -55,6 +58,9 @@ class ProtobufFormat:
             raise UnframedPayload("the payload does not say which message of its schema it is")
         return body[: found[1]], body[found[1] :]
 
+    def ruled(self, schema: ProtobufSchema, tags: Tags) -> "MessageSubject":
+        return MessageSubject(schema, tags, self.message)
+
     def maker(self, class_: type) -> Callable[[Any], Any]:
         """By the message's JSON, in which large numbers are texts and bytes are base64."""
         make = maker_of(class_, strict=False)
@@ -73,6 +79,34 @@ class ProtobufFormat:
     def _message_of(self, schema: ProtobufSchema, value: Any) -> MessageType:
         descriptor = getattr(value, "DESCRIPTOR", None)
         return message_type(schema, self.message or getattr(descriptor, "full_name", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSubject:
+    """Messages as rules see them: dicts by the fields' names, numbers as numbers."""
+
+    schema: ProtobufSchema
+    tags: Tags
+    name: str
+
+    def message(self, value: Any) -> Any:
+        return json_format.MessageToDict(self._message(value), **_AS_PYTHON)
+
+    def visit(self, value: Any, visit: Visit) -> Any:
+        from headrace.serdes.rules.protobuf_fields import visit_protobuf_fields
+
+        return visit_protobuf_fields(self.schema, self._message(value), visit)
+
+    def replaced(self, value: Any, by: Any) -> Any:
+        return message_type(self.schema, self._name_of(value)).from_json(msgspec.to_builtins(by))
+
+    def _message(self, value: Any) -> Message:
+        if isinstance(value, Message):
+            return value
+        return message_type(self.schema, self.name).from_json(msgspec.to_builtins(value))
+
+    def _name_of(self, value: Any) -> str:
+        return value.DESCRIPTOR.full_name if isinstance(value, Message) else self.name
 
 
 class ProtobufSerializer(SchemaSerializer[ProtobufSchema]):

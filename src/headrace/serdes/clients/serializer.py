@@ -12,8 +12,11 @@ from headrace.errors import HeadraceError
 from headrace.serdes.clients.formats import Format
 from headrace.serdes.clients.plain_values import plain
 from headrace.serdes.clients.registry import Registry
+from headrace.serdes.clients.ruled_values import Contract, contract_told, engine_of
 from headrace.serdes.clients.subjects import SubjectName, topic_subject
 from headrace.serdes.registry_client import NewSchema, SubjectVersion
+from headrace.serdes.rules.execution import Action
+from headrace.serdes.rules.executors import Function
 from headrace.serdes.schemas import InvalidSchema
 from headrace.serdes.wire_format import front_of, header_name, header_of
 
@@ -40,6 +43,7 @@ class _Prepared(NamedTuple):
     schema: Any
     front: bytes
     header: bytes
+    contract: Contract | None
 
 
 class SchemaSerializer(Generic[Parsed]):
@@ -56,10 +60,13 @@ class SchemaSerializer(Generic[Parsed]):
         latest_with: Mapping[str, str] | None = None,
         normalizes: bool = False,
         id_in_header: bool = False,
+        functions: Mapping[str, Function] | None = None,
+        actions: Mapping[str, Action] | None = None,
     ) -> None:
         """Without a schema the subject's newest one is used, or its newest with `latest_with`.
 
-        Where it does not register, a schema that is not in the registry is an error.
+        Where it does not register, a schema that is not in the registry is an error. Functions
+        and actions are what the rules of the schema may name.
         """
         self._registry = registry
         self._format = format
@@ -70,6 +77,7 @@ class SchemaSerializer(Generic[Parsed]):
         self._latest_with = latest_with
         self._normalizes = normalizes
         self._id_in_header = id_in_header
+        self._engine = engine_of(functions, actions)
         self._prepared: dict[tuple[str, str], _Prepared] = {}
         self._newest: tuple[Any, Any] | None = None
 
@@ -81,9 +89,7 @@ class SchemaSerializer(Generic[Parsed]):
             raise CannotSerialize("a serializer must be told the topic (SerializationContext)")
         part = str(context.field)
         prepared = self._prepare(context.topic, part)
-        value = plain(value)
-        before = self._format.before(prepared.schema, value)
-        body = self._format.encode(prepared.schema, value)
+        before, body = self._encoded(prepared, value)
         if not self._id_in_header:
             return prepared.front + before + body
         _add_header(context, header_name(part), prepared.header + before)
@@ -105,9 +111,15 @@ class SchemaSerializer(Generic[Parsed]):
                 "ids in headers need confluent-kafka's producer, which hands over the headers"
             )
         prepared = self._prepare(topic, part)
+        before, body = self._encoded(prepared, value)
+        return prepared.front + before + body
+
+    def _encoded(self, prepared: _Prepared, value: Any) -> tuple[bytes, bytes]:
         value = plain(value)
+        if prepared.contract is not None:
+            value = prepared.contract.on_write(value)
         before = self._format.before(prepared.schema, value)
-        return prepared.front + before + self._format.encode(prepared.schema, value)
+        return before, self._format.encode(prepared.schema, value)
 
     def _prepare(self, topic: str, part: str) -> _Prepared:
         prepared = self._prepared.get((topic, part))
@@ -133,13 +145,20 @@ class SchemaSerializer(Generic[Parsed]):
         return self._as_prepared(self._parsed, version)
 
     def _as_prepared(self, schema: Parsed, version: SubjectVersion) -> _Prepared:
+        contract = self._contract(schema, version)
         if not self._id_in_header:
-            return _Prepared(schema, front_of(version.id), b"")
+            return _Prepared(schema, front_of(version.id), b"", contract)
         if not version.guid:
             raise CannotSerialize(
                 "the registry tells no GUID, which ids in headers need; a newer one does"
             )
-        return _Prepared(schema, b"", header_of(version.guid))
+        return _Prepared(schema, b"", header_of(version.guid), contract)
+
+    def _contract(self, schema: Parsed, version: SubjectVersion) -> Contract | None:
+        told = contract_told(version)
+        if told is None:
+            return None
+        return Contract(told.rules, self._format.ruled(schema, told.tags), self._engine)
 
     def _parse_given(self, schema: NewSchema) -> Parsed:
         if schema.schema_type != self._format.schema_type:
