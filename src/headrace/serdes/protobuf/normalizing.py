@@ -5,10 +5,11 @@ numbers. Messages stay in their order: payloads name them by their place.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from headrace.serdes.protobuf.elements import (
+    Constant,
     Enum,
     Extend,
     Extensions,
@@ -133,7 +134,7 @@ class Form:
         )
         return replace(
             enum,
-            constants=tuple(sorted(constants, key=lambda found: (found.number, found.name))),
+            constants=tuple(sorted(constants, key=constant_place(enum))),
             options=self.options(enum.options, scope),
             reserved=reserved_one_by_one(enum.reserved),
         )
@@ -202,6 +203,15 @@ class Form:
                 return Fields(tuple((key, self.value(found)) for key, found in pairs))
             case Quoted():
                 return value
+
+
+def constant_place(enum: Enum) -> Callable[[Constant], tuple[bool, int, str]]:
+    """By number and name, but for the number that comes first: it is the default.
+
+    Confluent's registry puts lower numbers before it, and a schema of proto3 is then none.
+    """
+    default = enum.constants[0].number if enum.constants else 0
+    return lambda found: (found.number != default, found.number, found.name)
 
 
 def bare(name: str) -> str:

@@ -78,6 +78,7 @@ class Reader:
         self.text = text
         self.tokens = tokens_of(text)
         self.at = 0
+        self.next = self.tokens[0]
         self.depth = 0
 
     # The file.
@@ -377,16 +378,14 @@ class Reader:
     # Tokens.
 
     @property
-    def next(self) -> Token:
-        return self.tokens[self.at]
-
-    @property
     def after(self) -> Token:
         return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
 
     def step(self) -> Token:
         token = self.next
-        self.at = min(self.at + 1, len(self.tokens) - 1)
+        if token.kind is not Kind.END:
+            self.at += 1
+            self.next = self.tokens[self.at]
         return token
 
     def take(self, text: str) -> bool:

@@ -1,8 +1,8 @@
 """A .proto text as words, numbers, strings and signs, with comments and blanks left out."""
 
 import re
-from dataclasses import dataclass
 from enum import Enum, auto
+from typing import NamedTuple
 
 from headrace.serdes.schemas import InvalidSchema
 
@@ -39,8 +39,7 @@ KINDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     kind: Kind
     text: str
     position: int

@@ -1,0 +1,139 @@
+"""A .proto text read into its statements."""
+
+import pytest
+
+from headrace.serdes.protobuf.elements import (
+    Constant,
+    Enum,
+    Extensions,
+    Field,
+    Fields,
+    File,
+    Import,
+    Items,
+    Message,
+    OneOf,
+    Option,
+    Quoted,
+    Reserved,
+    Rpc,
+    Service,
+    Word,
+)
+from headrace.serdes.protobuf.reading import DEPTH_MAX, read
+from headrace.serdes.schemas import InvalidSchema
+
+
+def test_a_file_begins_with_syntax_package_and_imports() -> None:
+    text = 'syntax = "proto3"; package a.b; import "x.proto"; import public "y.proto";'
+    assert read(text) == File(
+        syntax="proto3", package="a.b", imports=(Import("x.proto"), Import("y.proto", "public"))
+    )
+
+
+def test_a_message_has_fields_oneofs_and_what_is_nested() -> None:
+    text = """message A {
+      repeated .b.C c = 1 [packed = true];
+      map<string, A.D> m = 2;
+      oneof o { int32 x = 3; };
+      message D {}
+      enum E { Z = 0; }
+      reserved 5, 7 to 9, 100 to max;
+      reserved "p", "q";
+      extensions 200 to 300;
+    }"""
+    assert read(text).messages == (
+        Message(
+            "A",
+            fields=(
+                Field("repeated", ".b.C", "c", 1, (Option("packed", Word("true")),)),
+                Field(None, "map<string, A.D>", "m", 2),
+            ),
+            oneofs=(OneOf("o", (Field(None, "int32", "x", 3),)),),
+            messages=(Message("D"),),
+            enums=(Enum("E", (Constant("Z", 0),)),),
+            reserved=(
+                Reserved(((5, 5), (7, 9), (100, 536_870_911))),
+                Reserved((Quoted(b"p"), Quoted(b"q"))),
+            ),
+            extensions=(Extensions(((200, 300),)),),
+        ),
+    )
+
+
+def test_a_group_is_a_field_that_holds_a_message() -> None:
+    (message,) = read("message A { optional group G = 1 { optional int32 x = 2; } }").messages
+    inner = Message("G", (Field("optional", "int32", "x", 2),))
+    assert message.fields == (Field("optional", "group", "g", 1, (), inner),)
+
+
+def test_words_of_the_language_may_be_names() -> None:
+    (message,) = read("message A { string message = 1; int32 syntax = 2; bool to = 3; }").messages
+    assert [field.name for field in message.fields] == ["message", "syntax", "to"]
+
+
+def test_a_service_has_calls_with_streams_and_options() -> None:
+    text = "service S { rpc A (B) returns (stream .c.D) { option deprecated = true; } ; }"
+    assert read(text).services == (
+        Service(
+            "S",
+            (Rpc("A", "B", ".c.D", False, True, (Option("deprecated", Word("true")),)),),
+        ),
+    )
+
+
+def test_an_option_may_be_a_message_in_text_format() -> None:
+    text = """option (a.b).c = { x: -1 y: "p" 'q', z < w: [1, 2] >; z { }; [e.f] { } };"""
+    assert read(text).options == (
+        Option(
+            "(a.b).c",
+            Fields(
+                (
+                    ("x", Word("-1")),
+                    ("y", Quoted(b"pq")),
+                    ("z", Items((Fields((("w", Items((Word("1"), Word("2")))),)), Fields(())))),
+                    ("[e.f]", Fields(())),
+                )
+            ),
+        ),
+    )
+
+
+def test_default_and_json_name_come_behind_other_options() -> None:
+    text = 'message A { optional int32 x = 1 [json_name = "y", default = 5, deprecated = true]; }'
+    options = read(text).messages[0].fields[0].options
+    assert [option.name for option in options] == ["deprecated", "default", "json_name"]
+
+
+def test_an_edition_knows_visibility_and_reserved_words() -> None:
+    file = read('edition = "2024"; export message A { reserved x; local enum E { Z = 0; } }')
+    assert file.messages[0] == Message(
+        "A",
+        enums=(Enum("E", (Constant("Z", 0),), visibility="local"),),
+        reserved=(Reserved((Word("x"),)),),
+        visibility="export",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("message A {\n  int32 x 1;\n}", "line 2, column 11: '=' belongs here, not '1'"),
+        ("message A { int32 x = y; }", "a whole number belongs here, not 'y'"),
+        ("message A {", "a name belongs here, not the end of the text"),
+        ("int32 x = 1;", "a statement of a file belongs here"),
+        ("option x = ;", "a value belongs here"),
+        ("option x = { y 1 };", "':' belongs here"),
+        ("import x;", "a string belongs here"),
+    ],
+)
+def test_what_is_no_statement_is_refused_with_its_place(text: str, reason: str) -> None:
+    with pytest.raises(InvalidSchema, match=reason):
+        read(text)
+
+
+@pytest.mark.parametrize("opening", ["message A { ", "option x = { y "])
+def test_nesting_has_a_bound(opening: str) -> None:
+    text = opening + opening.removeprefix("option x = ") * DEPTH_MAX
+    with pytest.raises(InvalidSchema, match="nests more than"):
+        read(text)
