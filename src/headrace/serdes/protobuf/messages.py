@@ -104,7 +104,7 @@ def message_type(schema: ProtobufSchema, name: str = "") -> MessageType:
     known = schema.messages
     if not name:
         return message_type_at(schema, (0,))
-    package = schema.descriptor.package
+    package = schema.payload_file.package
     for full_name in (name, f"{package}.{name}"):
         if full_name in known:
             return MessageType(schema, full_name, known[full_name])

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from headrace.serdes.protobuf.cursor import whole_number
 from headrace.serdes.protobuf.elements import (
     Constant,
     Enum,
@@ -31,7 +32,7 @@ from headrace.serdes.protobuf.elements import (
 from headrace.serdes.protobuf.maps import with_map_types
 from headrace.serdes.protobuf.names import Names, resolve, within
 from headrace.serdes.protobuf.printing import value_text
-from headrace.serdes.protobuf.reading import together, whole_number
+from headrace.serdes.protobuf.reading_options import together
 
 MAP_TYPE = re.compile(r"map<(\S+), (\S+)>")
 OPTION_PART = re.compile(r"\([^)]*\)|[^.()]+")
@@ -234,7 +235,7 @@ def merged(known: Fields, added: Fields) -> Fields:
         elif isinstance(before, Fields) and isinstance(value, Fields):
             pairs[key] = merged(before, value)
         else:
-            pairs[key] = together(before, value)
+            pairs[key] = together([before, value])
     return Fields(tuple(pairs.items()))
 
 

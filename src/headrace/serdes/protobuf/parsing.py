@@ -92,6 +92,16 @@ class ProtobufSchema:
         return self.files[-1]
 
     @cached_property
+    def payload_file(self) -> FileDescriptorProto:
+        """The file whose messages payloads are: another, if the schema only passes that one on."""
+        own = self.descriptor
+        has_own = own.message_type or own.enum_type or own.service or own.extension
+        if has_own or len(own.dependency) != 1 or list(own.public_dependency) != [0]:
+            return own
+        passed_on = next(file for file in self.files if file.name == own.dependency[0])
+        return passed_on if passed_on.message_type or passed_on.enum_type else own
+
+    @cached_property
     def pool(self) -> DescriptorPool:
         """A pool with just this schema's files, so that schemas cannot get in each other's way."""
         return pool_of(self.files)
@@ -107,10 +117,10 @@ class ProtobufSchema:
         The entries of maps count where they are written out as messages, and only there: so do
         they for Confluent's registry and its Java clients.
         """
-        package = self.descriptor.package
+        file = self.payload_file
         ways: dict[str, tuple[int, ...]] = {}
         places: dict[str, int] = {}
-        for name, message in all_messages(self.descriptor.message_type, package):
+        for name, message in all_messages(file.message_type, file.package):
             if message.options.map_entry and name not in self._written_entries:
                 continue
             scope = name.rpartition(".")[0]

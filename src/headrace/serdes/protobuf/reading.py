@@ -6,6 +6,7 @@ takes whatever has the shape of a statement, and says where one has none.
 
 from dataclasses import dataclass, field, replace
 
+from headrace.serdes.protobuf.cursor import Cursor
 from headrace.serdes.protobuf.elements import (
     ENUM_NUMBER_MAX,
     NUMBER_MAX,
@@ -14,10 +15,8 @@ from headrace.serdes.protobuf.elements import (
     Extend,
     Extensions,
     Field,
-    Fields,
     File,
     Import,
-    Items,
     Message,
     OneOf,
     Option,
@@ -26,20 +25,18 @@ from headrace.serdes.protobuf.elements import (
     Reserved,
     Rpc,
     Service,
-    Value,
     Word,
 )
-from headrace.serdes.protobuf.tokens import Kind, Token, place, tokens_of, unquoted
-from headrace.serdes.schemas import InvalidSchema
+from headrace.serdes.protobuf.reading_options import read_option, read_options
+from headrace.serdes.protobuf.tokens import Kind
 
-DEPTH_MAX = 64
 LABELS = frozenset({"optional", "required", "repeated"})
 VISIBILITIES = frozenset({"export", "local"})
 SPECIAL_OPTIONS = ("default", "json_name")
 
 
 def read(text: str) -> File:
-    return Reader(text).file()
+    return read_file(Cursor(text))
 
 
 @dataclass(slots=True)
@@ -71,400 +68,243 @@ class Body:
         )
 
 
-class Reader:
-    """Walks over the tokens of one text, by recursive descent."""
+# The file.
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = tokens_of(text)
-        self.at = 0
-        self.next = self.tokens[0]
-        self.depth = 0
 
-    # The file.
-
-    def file(self) -> File:
-        body = Body()
-        syntax = edition = package = ""
-        while self.next.kind is not Kind.END:
-            if self.take("syntax"):
-                self.expect("=")
-                syntax = self.string_text()
-                self.expect(";")
-            elif self.take("edition"):
-                self.expect("=")
-                edition = self.string_text()
-                self.expect(";")
-            elif self.take("package"):
-                package = self.name()
-                self.expect(";")
-            elif self.take("import"):
-                body.imports.append(self.import_())
-            elif self.take("service"):
-                body.services.append(self.service())
-            else:
-                self.statement(body, is_file=True)
-        return File(
-            syntax,
-            edition,
-            package,
-            tuple(body.imports),
-            tuple(body.options),
-            tuple(body.messages),
-            tuple(body.enums),
-            tuple(body.extends),
-            tuple(body.services),
-        )
-
-    def import_(self) -> Import:
-        kind = self.word() if self.next.kind is Kind.WORD else ""
-        name = self.string_text()
-        self.expect(";")
-        return Import(name, kind)
-
-    # Messages, and what is within them or beside them.
-
-    def statement(self, body: Body, *, is_file: bool = False) -> None:
-        if self.take(";"):
-            return
-        visibility = ""
-        if self.next.text in VISIBILITIES and self.after.text in ("message", "enum"):
-            visibility = self.word()
-        if self.take("message"):
-            body.messages.append(replace(self.message(self.word()), visibility=visibility))
-        elif self.take("enum"):
-            body.enums.append(replace(self.enum(), visibility=visibility))
-        elif self.take("extend"):
-            body.extends.append(self.extend())
-        elif self.take("option"):
-            body.options.append(self.option())
-            self.expect(";")
-        elif is_file:
-            raise self.refused("a statement of a file")
-        elif self.take("oneof"):
-            body.oneofs.append(self.oneof())
-        elif self.take("reserved"):
-            body.reserved.append(self.reserved(NUMBER_MAX))
-        elif self.take("extensions"):
-            body.extensions.append(self.extensions())
+def read_file(cursor: Cursor) -> File:
+    body = Body()
+    syntax = edition = package = ""
+    while cursor.next.kind is not Kind.END:
+        if cursor.take("syntax"):
+            cursor.expect("=")
+            syntax = cursor.string_text()
+            cursor.expect(";")
+        elif cursor.take("edition"):
+            cursor.expect("=")
+            edition = cursor.string_text()
+            cursor.expect(";")
+        elif cursor.take("package"):
+            package = cursor.name()
+            cursor.expect(";")
+        elif cursor.take("import"):
+            body.imports.append(read_import(cursor))
+        elif cursor.take("service"):
+            body.services.append(read_service(cursor))
         else:
-            body.fields.append(self.field())
-
-    def message(self, name: str) -> Message:
-        body = Body()
-        self.open()
-        while not self.closed():
-            self.statement(body)
-        return body.message(name)
-
-    def oneof(self) -> OneOf:
-        name = self.word()
-        fields, options = [], []
-        self.open()
-        while not self.closed():
-            if self.take("option"):
-                options.append(self.option())
-                self.expect(";")
-            elif not self.take(";"):
-                fields.append(self.field())
-        return OneOf(name, tuple(fields), tuple(options))
-
-    def extend(self) -> Extend:
-        name = self.name()
-        fields = []
-        self.open()
-        while not self.closed():
-            if not self.take(";"):
-                fields.append(self.field())
-        return Extend(name, tuple(fields))
-
-    def field(self) -> Field:
-        label = self.word() if self.next.text in LABELS else None
-        if self.next.text == "group" and self.after.kind is Kind.WORD:
-            return self.group(label)
-        type_ = self.type()
-        name = self.word()
-        self.expect("=")
-        number = self.integer()
-        options = with_special_options_last(self.options())
-        self.expect(";")
-        return Field(label, type_, name, number, options)
-
-    def group(self, label: str | None) -> Field:
-        self.expect("group")
-        name = self.word()
-        self.expect("=")
-        number = self.integer()
-        options = with_special_options_last(self.options())
-        return Field(label, "group", name.lower(), number, options, self.message(name))
-
-    def type(self) -> str:
-        if self.next.text != "map" or self.after.text != "<":
-            return self.name()
-        self.expect("map")
-        self.expect("<")
-        key = self.name()
-        self.expect(",")
-        value = self.name()
-        self.expect(">")
-        return f"map<{key}, {value}>"
-
-    def reserved(self, last: int) -> Reserved:
-        values: list[Range | Quoted | Word] = []
-        while True:
-            if self.next.kind is Kind.STRING:
-                values.append(Quoted(self.string()))
-            elif self.next.kind is Kind.WORD:
-                values.append(Word(self.word()))
-            else:
-                values.append(self.range(last))
-            if not self.take(","):
-                break
-        self.expect(";")
-        return Reserved(tuple(values))
-
-    def extensions(self) -> Extensions:
-        ranges = [self.range(NUMBER_MAX)]
-        while self.take(","):
-            ranges.append(self.range(NUMBER_MAX))
-        options = self.options()
-        self.expect(";")
-        return Extensions(tuple(ranges), options)
-
-    def range(self, last: int) -> Range:
-        start = self.integer()
-        if not self.take("to"):
-            return start, start
-        return start, last if self.take("max") else self.integer()
-
-    # Enums and services.
-
-    def enum(self) -> Enum:
-        name = self.word()
-        constants, options, reserved = [], [], []
-        self.open()
-        while not self.closed():
-            if self.take(";"):
-                continue
-            is_constant = self.after.text == "="
-            if not is_constant and self.take("option"):
-                options.append(self.option())
-                self.expect(";")
-            elif not is_constant and self.take("reserved"):
-                reserved.append(self.reserved(ENUM_NUMBER_MAX))
-            else:
-                constants.append(self.constant())
-        return Enum(name, tuple(constants), tuple(options), tuple(reserved))
-
-    def constant(self) -> Constant:
-        name = self.word()
-        self.expect("=")
-        number = self.integer()
-        options = self.options()
-        self.expect(";")
-        return Constant(name, number, options)
-
-    def service(self) -> Service:
-        name = self.word()
-        rpcs, options = [], []
-        self.open()
-        while not self.closed():
-            if self.take("option"):
-                options.append(self.option())
-                self.expect(";")
-            elif self.take("rpc"):
-                rpcs.append(self.rpc())
-            else:
-                self.expect(";")
-        return Service(name, tuple(rpcs), tuple(options))
-
-    def rpc(self) -> Rpc:
-        name = self.word()
-        request, is_request_streamed = self.rpc_type()
-        self.expect("returns")
-        response, is_response_streamed = self.rpc_type()
-        options = []
-        if not self.take(";"):
-            self.open()
-            while not self.closed():
-                if not self.take(";"):
-                    self.expect("option")
-                    options.append(self.option())
-                    self.expect(";")
-        return Rpc(
-            name, request, response, is_request_streamed, is_response_streamed, tuple(options)
-        )
-
-    def rpc_type(self) -> tuple[str, bool]:
-        self.expect("(")
-        is_streamed = self.take("stream")
-        name = self.name()
-        self.expect(")")
-        return name, is_streamed
-
-    # Options and their values.
-
-    def options(self) -> tuple[Option, ...]:
-        if not self.take("["):
-            return ()
-        options = [self.option()]
-        while self.take(","):
-            options.append(self.option())
-        self.expect("]")
-        return tuple(options)
-
-    def option(self) -> Option:
-        name = self.option_name()
-        while self.take("."):
-            name += f".{self.option_name()}"
-        self.expect("=")
-        return Option(name, self.value())
-
-    def option_name(self) -> str:
-        if not self.take("("):
-            return self.word()
-        name = self.name()
-        self.expect(")")
-        return f"({name})"
-
-    def value(self) -> Value:
-        if self.next.kind is Kind.STRING:
-            return Quoted(self.string())
-        if self.next.text in ("{", "<"):
-            return self.fields()
-        if self.next.text == "[":
-            return self.items()
-        sign = "-" if self.take("-") else ""
-        if self.next.kind not in (Kind.WORD, Kind.NUMBER):
-            raise self.refused("a value")
-        return Word(sign + self.step().text)
-
-    def items(self) -> Items:
-        self.expect("[")
-        self.enter()
-        values = []
-        while not self.take("]"):
-            values.append(self.value())
-            if self.next.text != "]":
-                self.expect(",")
-        self.depth -= 1
-        return Items(tuple(values))
-
-    def fields(self) -> Fields:
-        """A message's text format. A key that comes twice has a list of values."""
-        end = "}" if self.step().text == "{" else ">"
-        self.enter()
-        pairs: dict[str, Value] = {}
-        while not self.take(end):
-            key = self.key()
-            if not self.take(":") and self.next.text not in ("{", "<"):
-                raise self.refused("':'")
-            value = self.value()
-            pairs[key] = together(pairs[key], value) if key in pairs else value
-            if not self.take(","):
-                self.take(";")
-        self.depth -= 1
-        return Fields(tuple(pairs.items()))
-
-    def key(self) -> str:
-        if not self.take("["):
-            return self.word()
-        name = self.name()
-        while self.take("/"):
-            name += f"/{self.name()}"
-        self.expect("]")
-        return f"[{name}]"
-
-    # Tokens.
-
-    @property
-    def after(self) -> Token:
-        return self.tokens[min(self.at + 1, len(self.tokens) - 1)]
-
-    def step(self) -> Token:
-        token = self.next
-        if token.kind is not Kind.END:
-            self.at += 1
-            self.next = self.tokens[self.at]
-        return token
-
-    def take(self, text: str) -> bool:
-        if self.next.text != text:
-            return False
-        self.step()
-        return True
-
-    def expect(self, text: str) -> None:
-        if not self.take(text):
-            raise self.refused(repr(text))
-
-    def open(self) -> None:
-        self.expect("{")
-        self.enter()
-
-    def closed(self) -> bool:
-        if not self.take("}"):
-            return False
-        self.depth -= 1
-        return True
-
-    def enter(self) -> None:
-        self.depth += 1
-        if self.depth > DEPTH_MAX:
-            raise InvalidSchema(f"{self.here()}: it nests more than {DEPTH_MAX} deep")
-
-    def word(self) -> str:
-        if self.next.kind is not Kind.WORD:
-            raise self.refused("a name")
-        return self.step().text
-
-    def name(self) -> str:
-        """A name that may have a package before it, and a dot before that."""
-        name = "." if self.take(".") else ""
-        name += self.word()
-        while self.take("."):
-            name += f".{self.word()}"
-        return name
-
-    def integer(self) -> int:
-        sign = -1 if self.take("-") else 1
-        try:
-            number = whole_number(self.next.text)
-        except ValueError:
-            raise self.refused("a whole number") from None
-        self.step()
-        return sign * number
-
-    def string(self) -> bytes:
-        """One string, or several that stand behind each other."""
-        parts: list[bytes] = []
-        while self.next.kind is Kind.STRING:
-            parts.append(unquoted(self.step().text))
-        if not parts:
-            raise self.refused("a string")
-        return b"".join(parts)
-
-    def string_text(self) -> str:
-        return self.string().decode("utf-8", "replace")
-
-    def here(self) -> str:
-        return place(self.text, self.next.position)
-
-    def refused(self, wanted: str) -> InvalidSchema:
-        found = repr(self.next.text[:40]) if self.next.text else "the end of the text"
-        return InvalidSchema(f"{self.here()}: {wanted} belongs here, not {found}")
+            read_statement(cursor, body, is_file=True)
+    return File(
+        syntax,
+        edition,
+        package,
+        tuple(body.imports),
+        tuple(body.options),
+        tuple(body.messages),
+        tuple(body.enums),
+        tuple(body.extends),
+        tuple(body.services),
+    )
 
 
-def whole_number(text: str) -> int:
-    """A number in decimal, hexadecimal or octal writing."""
-    if len(text) > 1 and text[0] == "0" and text[1] not in "xX":
-        return int(text, 8)
-    return int(text, 0)
+def read_import(cursor: Cursor) -> Import:
+    kind = cursor.word() if cursor.next.kind is Kind.WORD else ""
+    name = cursor.string_text()
+    cursor.expect(";")
+    return Import(name, kind)
 
 
-def together(first: Value, second: Value) -> Items:
-    before = first.values if isinstance(first, Items) else (first,)
-    return Items((*before, *(second.values if isinstance(second, Items) else (second,))))
+# Messages, and what is within them or beside them.
+
+
+def read_statement(cursor: Cursor, body: Body, *, is_file: bool = False) -> None:
+    if cursor.take(";"):
+        return
+    visibility = ""
+    if cursor.next.text in VISIBILITIES and cursor.after.text in ("message", "enum"):
+        visibility = cursor.word()
+    if cursor.take("message"):
+        body.messages.append(replace(read_message(cursor, cursor.word()), visibility=visibility))
+    elif cursor.take("enum"):
+        body.enums.append(replace(read_enum(cursor), visibility=visibility))
+    elif cursor.take("extend"):
+        body.extends.append(read_extend(cursor))
+    elif cursor.take("option"):
+        body.options.append(read_option(cursor))
+        cursor.expect(";")
+    elif is_file:
+        raise cursor.refused("a statement of a file")
+    elif cursor.take("oneof"):
+        body.oneofs.append(read_oneof(cursor))
+    elif cursor.take("reserved"):
+        body.reserved.append(read_reserved(cursor, NUMBER_MAX))
+    elif cursor.take("extensions"):
+        body.extensions.append(read_extensions(cursor))
+    else:
+        body.fields.append(read_field(cursor))
+
+
+def read_message(cursor: Cursor, name: str) -> Message:
+    body = Body()
+    cursor.open()
+    while not cursor.closed():
+        read_statement(cursor, body)
+    return body.message(name)
+
+
+def read_oneof(cursor: Cursor) -> OneOf:
+    name = cursor.word()
+    fields, options = [], []
+    cursor.open()
+    while not cursor.closed():
+        if cursor.take("option"):
+            options.append(read_option(cursor))
+            cursor.expect(";")
+        elif not cursor.take(";"):
+            fields.append(read_field(cursor))
+    return OneOf(name, tuple(fields), tuple(options))
+
+
+def read_extend(cursor: Cursor) -> Extend:
+    name = cursor.name()
+    fields = []
+    cursor.open()
+    while not cursor.closed():
+        if not cursor.take(";"):
+            fields.append(read_field(cursor))
+    return Extend(name, tuple(fields))
+
+
+def read_field(cursor: Cursor) -> Field:
+    label = cursor.word() if cursor.next.text in LABELS else None
+    if cursor.next.text == "group" and cursor.after.kind is Kind.WORD:
+        return read_group(cursor, label)
+    type_ = read_type(cursor)
+    name = cursor.word()
+    cursor.expect("=")
+    number = cursor.integer()
+    options = with_special_options_last(read_options(cursor))
+    cursor.expect(";")
+    return Field(label, type_, name, number, options)
+
+
+def read_group(cursor: Cursor, label: str | None) -> Field:
+    cursor.expect("group")
+    name = cursor.word()
+    cursor.expect("=")
+    number = cursor.integer()
+    options = with_special_options_last(read_options(cursor))
+    return Field(label, "group", name.lower(), number, options, read_message(cursor, name))
+
+
+def read_type(cursor: Cursor) -> str:
+    if cursor.next.text != "map" or cursor.after.text != "<":
+        return cursor.name()
+    cursor.expect("map")
+    cursor.expect("<")
+    key = cursor.name()
+    cursor.expect(",")
+    value = cursor.name()
+    cursor.expect(">")
+    return f"map<{key}, {value}>"
+
+
+def read_reserved(cursor: Cursor, last: int) -> Reserved:
+    values: list[Range | Quoted | Word] = []
+    while True:
+        if cursor.next.kind is Kind.STRING:
+            values.append(Quoted(cursor.string()))
+        elif cursor.next.kind is Kind.WORD:
+            values.append(Word(cursor.word()))
+        else:
+            values.append(read_range(cursor, last))
+        if not cursor.take(","):
+            break
+    cursor.expect(";")
+    return Reserved(tuple(values))
+
+
+def read_extensions(cursor: Cursor) -> Extensions:
+    ranges = [read_range(cursor, NUMBER_MAX)]
+    while cursor.take(","):
+        ranges.append(read_range(cursor, NUMBER_MAX))
+    options = read_options(cursor)
+    cursor.expect(";")
+    return Extensions(tuple(ranges), options)
+
+
+def read_range(cursor: Cursor, last: int) -> Range:
+    start = cursor.integer()
+    if not cursor.take("to"):
+        return start, start
+    return start, last if cursor.take("max") else cursor.integer()
+
+
+# Enums and services.
+
+
+def read_enum(cursor: Cursor) -> Enum:
+    name = cursor.word()
+    constants, options, reserved = [], [], []
+    cursor.open()
+    while not cursor.closed():
+        if cursor.take(";"):
+            continue
+        is_constant = cursor.after.text == "="
+        if not is_constant and cursor.take("option"):
+            options.append(read_option(cursor))
+            cursor.expect(";")
+        elif not is_constant and cursor.take("reserved"):
+            reserved.append(read_reserved(cursor, ENUM_NUMBER_MAX))
+        else:
+            constants.append(read_constant(cursor))
+    return Enum(name, tuple(constants), tuple(options), tuple(reserved))
+
+
+def read_constant(cursor: Cursor) -> Constant:
+    name = cursor.word()
+    cursor.expect("=")
+    number = cursor.integer()
+    options = read_options(cursor)
+    cursor.expect(";")
+    return Constant(name, number, options)
+
+
+def read_service(cursor: Cursor) -> Service:
+    name = cursor.word()
+    rpcs, options = [], []
+    cursor.open()
+    while not cursor.closed():
+        if cursor.take("option"):
+            options.append(read_option(cursor))
+            cursor.expect(";")
+        elif cursor.take("rpc"):
+            rpcs.append(read_rpc(cursor))
+        else:
+            cursor.expect(";")
+    return Service(name, tuple(rpcs), tuple(options))
+
+
+def read_rpc(cursor: Cursor) -> Rpc:
+    name = cursor.word()
+    request, is_request_streamed = read_rpc_type(cursor)
+    cursor.expect("returns")
+    response, is_response_streamed = read_rpc_type(cursor)
+    options = []
+    if not cursor.take(";"):
+        cursor.open()
+        while not cursor.closed():
+            if not cursor.take(";"):
+                cursor.expect("option")
+                options.append(read_option(cursor))
+                cursor.expect(";")
+    return Rpc(name, request, response, is_request_streamed, is_response_streamed, tuple(options))
+
+
+def read_rpc_type(cursor: Cursor) -> tuple[str, bool]:
+    cursor.expect("(")
+    is_streamed = cursor.take("stream")
+    name = cursor.name()
+    cursor.expect(")")
+    return name, is_streamed
 
 
 def with_special_options_last(options: tuple[Option, ...]) -> tuple[Option, ...]:

@@ -113,6 +113,17 @@ def test_a_dependency_may_be_a_descriptor() -> None:
     assert "shop.Order.Line" in schema.names.types
 
 
+def test_a_file_that_only_passes_another_on_has_its_messages() -> None:
+    schema = parse(
+        'syntax = "proto3"; import public "b.proto";',
+        [Dependency("b.proto", 'syntax = "proto3"; package b; message A {} message B {}')],
+    )
+    assert (schema.messages, message_type(schema, "B").indexes) == (
+        {"b.A": (0,), "b.B": (1,)},
+        (1,),
+    )
+
+
 def test_a_missing_dependency_is_named() -> None:
     with pytest.raises(InvalidSchema, match=r"b\.proto: File not found"):
         parse('syntax = "proto3"; import "b.proto"; message A { b.B b = 1; }')
