@@ -211,14 +211,22 @@ def compile_without_definitions(
     """
     if not LACKS_DEFINITIONS.search(str(refusal)):
         raise refusal
+    try:
+        bare_imports = {
+            name: bare_source(read(content), imports) for name, content in imports.items()
+        }
+        return compile_files(bare_source(file, imports), bare_imports)
+    except InvalidSchema as error:
+        raise InvalidSchema(f"{refusal} Without its custom options: {error}") from error
+
+
+def bare_source(file: File, imports: dict[str, str]) -> str:
+    """The text without custom options and without imports that are missing."""
     bare = with_map_types(without_custom_options(file))
     used = [found for found in bare.imports if is_there(found.name, imports)]
     if uses_meta(bare) and META not in (found.name for found in used):
         used.append(Import(META))
-    try:
-        return compile_files(print_file(replace(bare, imports=tuple(used))), imports)
-    except InvalidSchema as error:
-        raise InvalidSchema(f"{refusal} Without its custom options: {error}") from error
+    return print_file(replace(bare, imports=tuple(used)))
 
 
 def is_there(name: str, imports: dict[str, str]) -> bool:

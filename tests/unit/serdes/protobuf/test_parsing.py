@@ -160,6 +160,20 @@ def test_options_that_nobody_defines_are_kept() -> None:
     assert parse(text).canonical() == text
 
 
+def test_a_dependency_may_lack_the_definitions_of_its_options() -> None:
+    schema = parse(
+        'syntax = "proto3"; import "b.proto"; message A { b.B b = 1; }',
+        [
+            Dependency(
+                "b.proto",
+                'syntax = "proto3"; package b; import "rules.proto"; '
+                "message B { int32 x = 1 [(rules.max) = 5]; }",
+            )
+        ],
+    )
+    assert "b.B" in schema.names.types
+
+
 def test_confluents_options_need_no_import() -> None:
     schema = parse(
         'syntax = "proto3"; message A { int32 x = 1 [(confluent.field_meta).doc = "d"]; }'
