@@ -34,9 +34,11 @@ class Kind(Enum):
     END = auto()
 
 
-KINDS = {
+KINDS: dict[str | None, Kind] = {
     "word": Kind.WORD, "number": Kind.NUMBER, "string": Kind.STRING, "sign": Kind.SIGN,
+    "unclosed": Kind.END,
 }  # fmt: skip
+"""Blanks have none. A comment that is not closed reaches to the end, whatever follows."""
 
 
 class Token(NamedTuple):
@@ -49,16 +51,18 @@ def tokens_of(text: str) -> list[Token]:
     """All tokens, and one at the end that is none."""
     tokens = []
     position = 0
-    while position < len(text):
-        found = TOKEN.match(text, position)
-        if found is None:
-            raise InvalidSchema(f"{place(text, position)}: no Protobuf begins like this")
-        if found.lastgroup == "unclosed":
-            raise InvalidSchema(f"{place(text, position)}: the comment has no end")
-        kind = KINDS.get(found.lastgroup or "")
+    for found in TOKEN.finditer(text):
+        start, end = found.span()
+        if start != position:
+            break
+        position = end
+        kind = KINDS.get(found.lastgroup)
+        if kind is Kind.END:
+            raise InvalidSchema(f"{place(text, start)}: the comment has no end")
         if kind is not None:
-            tokens.append(Token(kind, found.group(), position))
-        position = found.end()
+            tokens.append(Token(kind, text[start:end], start))
+    if position < len(text):
+        raise InvalidSchema(f"{place(text, position)}: no Protobuf begins like this")
     tokens.append(Token(Kind.END, "", len(text)))
     return tokens
 
