@@ -337,7 +337,7 @@ def compiled(text: str, *dependencies: Dependency) -> ProtobufSchema:
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_change_is_told_as_confluent_tells_it(case: Case) -> None:
-    """SCH-12"""
+    """SCH-13"""
     old, new = compiled(case.head + case.old), compiled(case.head + case.new)
     found = tuple(
         f"{'' if difference.is_compatible else '!'}{difference.kind} {difference.path}"
