@@ -4,9 +4,9 @@ JSON is Protobuf's own mapping: 64-bit numbers are strings, bytes are base64, en
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from google.protobuf import json_format
@@ -20,6 +20,9 @@ from headrace.serdes.protobuf.parsing import ProtobufSchema
 PAYLOAD_BYTES_MAX = 128 << 20
 DEPTH_MAX = 100
 """How deep messages may nest; Protobuf's own bound for bytes, so JSON has the same."""
+
+TYPES_KEPT_MAX = 4096
+"""Types are asked for with each payload, and their classes are costly to make."""
 
 NAMES_SHOWN_MAX = 10
 REASON_CHARS_MAX = 500
@@ -99,6 +102,7 @@ class MessageType:
             raise UnfitValue(f"{self.name}: {error}") from error
 
 
+@lru_cache(TYPES_KEPT_MAX)
 def message_type(schema: ProtobufSchema, name: str = "") -> MessageType:
     """The message of this name, with or without its package; the first one without a name."""
     known = schema.messages
@@ -111,13 +115,13 @@ def message_type(schema: ProtobufSchema, name: str = "") -> MessageType:
     raise UnknownMessage(f"the Protobuf schema has no message {name}; it has {listed(known)}")
 
 
-def message_type_at(schema: ProtobufSchema, indexes: Sequence[int]) -> MessageType:
+@lru_cache(TYPES_KEPT_MAX)
+def message_type_at(schema: ProtobufSchema, indexes: tuple[int, ...]) -> MessageType:
     """The message that the wire format's indexes lead to."""
-    way = tuple(indexes)
-    for name, known in schema.messages.items():
-        if known == way:
-            return MessageType(schema, name, way)
-    shown = ".".join(map(str, way[:NAMES_SHOWN_MAX]))
+    for name, way in schema.messages.items():
+        if way == indexes:
+            return message_type(schema, name)
+    shown = ".".join(map(str, indexes[:NAMES_SHOWN_MAX]))
     raise UnknownMessage(
         f"the Protobuf schema has no message at {shown}; it has {listed(schema.messages)}"
     )

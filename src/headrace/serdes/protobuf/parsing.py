@@ -54,9 +54,13 @@ LACKS_DEFINITIONS = re.compile(r"File not found|unknown\. Ensure that your proto
 """What protoc says of imports that are missing, and of options that are defined in them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProtobufSchema:
-    """A Protobuf schema: what was written, and the descriptors of it and of its imports."""
+    """A Protobuf schema: what was written, and the descriptors of it and of its imports.
+
+    It is equal to itself alone, which is cheap to ask for each payload. Whether two schemas are the
+    same is a question about their texts.
+    """
 
     file: File
     descriptors: bytes

@@ -139,6 +139,10 @@ def test_messages_are_found_by_name_by_way_and_first() -> None:
     assert message_type(SCHEMA).name == "shop.Order"
 
 
+def test_a_type_is_made_once() -> None:
+    assert message_type(SCHEMA, "shop.Other") is message_type_at(SCHEMA, (1,))
+
+
 def test_an_unknown_message_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownMessage, match=r"no message Nope; it has shop\.Order, "):
         message_type(SCHEMA, "Nope")
