@@ -115,29 +115,35 @@ class _Writer:
         self._shape = shape
         self._package = shape.root.name.rpartition(".")[0]
         self._imports: set[str] = set()
-        self._choices: list[str] = []
+        self._enums: dict[str, str] = {}
 
     def file(self) -> str:
-        bodies = [self._definition(name) for name in self._shape.definitions]
+        for name, each in self._shape.definitions.items():
+            if isinstance(each, Enumeration):
+                local = self._local(name)
+                self._enums[local] = _enumeration(local, each.members, each.doc)
+        messages = [
+            self._message(each)
+            for each in self._shape.definitions.values()
+            if isinstance(each, Record)
+        ]
         head = ['syntax = "proto3";']
         if self._package:
             head.append(f"package {self._package};")
         if self._imports:
             head.append("\n".join(f'import "{name}";' for name in sorted(self._imports)))
-        return "\n\n".join([*head, *bodies, *self._choices]) + "\n"
+        enums = [text for _, text in sorted(self._enums.items())]
+        return "\n\n".join([*head, *messages, *enums]) + "\n"
 
-    def _definition(self, name: str) -> str:
-        definition = self._shape.definitions[name]
-        if isinstance(definition, Enumeration):
-            return _enumeration(self._local(name), definition.members, definition.doc)
-        lines = [*_comment(definition.doc, ""), f"message {self._local(name)} {{"]
+    def _message(self, record: Record) -> str:
+        lines = [*_comment(record.doc, ""), f"message {self._local(record.name)} {{"]
         oneof: str | None = None
-        for field, number in _numbered(definition):
+        for field, number in _numbered(record):
             if field.oneof != oneof:
                 lines += ["  }"] if oneof else []
                 lines += [f"  oneof {field.oneof} {{"] if field.oneof else []
                 oneof = field.oneof
-            lines += self._field(definition, field, number)
+            lines += self._field(record, field, number)
         lines += ["  }"] if oneof else []
         return "\n".join([*lines, "}"])
 
@@ -180,9 +186,15 @@ class _Writer:
                         f"{where}: a list or dict cannot be missing in Protobuf; let it be empty"
                     )
                 single = self._single(inner, where)
-                return single if field.oneof else f"optional {single}"
+                return single if field.oneof or self._is_message(inner) else f"optional {single}"
             case _:
                 return self._single(field.type, where)
+
+    def _is_message(self, type_: Type) -> bool:
+        """A message may be missing whether it is called optional or not."""
+        if isinstance(type_, Named):
+            return isinstance(self._shape.definitions[type_.name], Record)
+        return isinstance(type_, Scalar) and _WRITTEN.get(type_) in _FILES
 
     def _single(self, type_: Type, where: str) -> str:
         match type_:
@@ -206,9 +218,7 @@ class _Writer:
     def _choice(self, values: tuple[str | int | bool, ...], where: str) -> str:
         name = camel(*where.split("."))
         members = tuple((str(value), str(value)) for value in values)
-        text = _enumeration(name, members, None)
-        if text not in self._choices:
-            self._choices.append(text)
+        self._enums[name] = _enumeration(name, members, None)
         return name
 
 
@@ -301,6 +311,8 @@ class _Reader:
         if field.label == _REQUIRED:
             return single, MISSING
         may_be_missing = field.proto3_optional or field.HasField("oneof_index")
+        if single is Scalar.ANY:
+            return single, None
         if may_be_missing or package in self._proto2 or self._has_no_zero(field):
             return union([single, Scalar.NULL]), None
         if field.type == _ENUM:

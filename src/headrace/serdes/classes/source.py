@@ -305,6 +305,8 @@ class _Writer:
                 return quoted_bytes(value)
             case float() if value != value or value in (float("inf"), float("-inf")):
                 return f'float("{value}")'
+            case float():
+                return repr(value).replace("e+", "e")
             case Decimal():
                 return f'{self._use("Decimal")}("{value}")'
             case UUID():
