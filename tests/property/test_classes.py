@@ -36,12 +36,13 @@ FEW = settings(deadline=None, phases=[Phase.explicit, Phase.generate])
 NAMES = st.sampled_from(
     ["id", "name", "type", "from", "class", "date", "str", "copy", "model_x", "Line", "x1", "_y"]
 )
+LETTERS = st.characters(max_codepoint=0x17F) | st.sampled_from("日本😍")
 DOCS = st.none() | st.sampled_from(
     ["Short.", 'Says "so".', "Two\n\nparagraphs of it.", "back\\slash", "x" * 90, "it's"]
 )
 DEFAULTS: dict[Type, st.SearchStrategy[Any]] = {
     Scalar.BOOLEAN: st.booleans(),
-    Scalar.STRING: st.text(max_size=5) | st.just("long " * 20),
+    Scalar.STRING: st.text(LETTERS, max_size=5) | st.just("long " * 20),
     Scalar.BYTES: st.binary(max_size=5),
     Scalar.LONG: st.integers(-(2**63), 2**63 - 1),
     Scalar.INT: st.integers(-5, 5),
@@ -65,11 +66,11 @@ def of(type_: Type) -> st.SearchStrategy[Any]:
         case ListOf(item) if item in DEFAULTS:
             return st.lists(DEFAULTS[item], max_size=3)
         case MapOf(value) if value in DEFAULTS:
-            return st.dictionaries(st.text(max_size=3), DEFAULTS[value], max_size=2)
+            return st.dictionaries(st.text(LETTERS, max_size=3), DEFAULTS[value], max_size=2)
         case UnionOf(options):
             return st.none() | DEFAULTS.get(options[0], st.none())
         case Named("acme.Line"):
-            return st.fixed_dictionaries({"sku": st.text(max_size=3)})
+            return st.fixed_dictionaries({"sku": st.text(LETTERS, max_size=3)})
         case _:
             return DEFAULTS.get(type_, st.just(MISSING))
 
@@ -120,7 +121,12 @@ def compiled(text: str) -> Any:
     with TemporaryDirectory() as folder:
         path = Path(folder)
         (path / "a.proto").write_text(text)
-        command = [protoc, f"-I{path}", "--include_source_info", f"--descriptor_set_out={path}/out"]
+        command = [
+            str(protoc),
+            f"-I{path}",
+            "--include_source_info",
+            f"--descriptor_set_out={path}/out",
+        ]
         subprocess.run([*command, "a.proto"], check=True, capture_output=True)
         return FileDescriptorSet.FromString((path / "out").read_bytes()).file[0]
 

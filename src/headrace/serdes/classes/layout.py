@@ -6,6 +6,7 @@ the last part: that comma keeps a formatter of any line length from joining the 
 
 from dataclasses import dataclass
 from typing import TypeAlias
+from unicodedata import combining, east_asian_width
 
 WIDTH = 88
 """The shortest line length that formatters have by default."""
@@ -21,8 +22,8 @@ class Group:
     brackets: str
     parts: tuple["Expression", ...]
     flat_separator: str = ", "
-    flat_head: str | None = None
-    """Set for a union: it is `A | B` on one line, and `Union[A, B]` on several."""
+    is_bare: bool = False
+    """A short union, `A | B`: it has no brackets, and stays on its line."""
 
 
 Expression: TypeAlias = str | Group
@@ -33,15 +34,24 @@ def flat(expression: Expression) -> str:
     if isinstance(expression, str):
         return expression
     inside = expression.flat_separator.join(flat(part) for part in expression.parts)
-    if expression.flat_head is not None:
+    if expression.is_bare:
         return inside
     return f"{expression.head}{expression.brackets[0]}{inside}{expression.brackets[1]}"
+
+
+def width(text: str) -> int:
+    """Columns of a text: some letters take two, and accents of their own none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if combining(letter) else 1 + (east_asian_width(letter) in "WF") for letter in text
+    )
 
 
 def lay_out(expression: Expression, column: int, indent: str, tail: int = 0) -> str:
     """From a column on, with inner lines indented, and room for what follows on the last line."""
     line = flat(expression)
-    if isinstance(expression, str) or column + len(line) + tail <= WIDTH:
+    if isinstance(expression, str) or expression.is_bare or column + width(line) + tail <= WIDTH:
         return line
     inner = indent + INDENT
     opening, closing = expression.brackets[0], expression.brackets[1]
@@ -53,7 +63,7 @@ def keyword(name: str, value: Expression) -> Expression:
     """`name=value` as a part."""
     if isinstance(value, str):
         return f"{name}={value}"
-    if value.flat_head is not None:
+    if value.is_bare:
         return f"{name}={flat(value)}"
     return Group(f"{name}={value.head}", value.brackets, value.parts, value.flat_separator)
 

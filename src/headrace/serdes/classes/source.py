@@ -24,6 +24,7 @@ from headrace.serdes.classes.layout import (
     lay_out,
     quoted,
     quoted_bytes,
+    width,
 )
 from headrace.serdes.classes.model import (
     MISSING,
@@ -190,20 +191,22 @@ class _Writer:
     def _field(self, record: Record, field: Field) -> str:
         attribute = self._attributes[record.name][field.name]
         annotation = self._annotation(field, attribute)
-        waits = any(name not in self._written for name in names_in(field.type))
-        if waits:
-            annotation = quoted(flat(annotation))
         head = f"{INDENT}{attribute}: "
         value = self._value(field, attribute)
         if value is None:
             return head + lay_out(annotation, len(head), INDENT)
-        if len(head) + len(flat(annotation)) + 3 + len(flat(value)) <= WIDTH:
+        if width(f"{head}{flat(annotation)} = {flat(value)}") <= WIDTH:
             return f"{head}{flat(annotation)} = {flat(value)}"
-        if isinstance(value, str) and isinstance(annotation, str):
+        if isinstance(value, str) and self._is_better_in_a_call(head, annotation, value):
             value = self._call([keyword("default", value)])
-        room = 4 + len(flat(value)) if isinstance(value, str) else len(" = field(")
+        room = 3 + width(value) if isinstance(value, str) else len(" = field(")
         head += lay_out(annotation, len(head), INDENT, room) + " = "
         return head + lay_out(value, len(head.rpartition("\n")[2]), INDENT)
+
+    def _is_better_in_a_call(self, head: str, annotation: Expression, value: str) -> bool:
+        """A long default is split from a short annotation, and stands for itself if need be."""
+        fits = width(head + flat(annotation) + " = field(") <= WIDTH
+        return fits or isinstance(annotation, str) or width(value) + len("    ] = ") > WIDTH
 
     def _annotation(self, field: Field, attribute: str) -> Expression:
         marks: dict[str, Expression] = {}
@@ -218,6 +221,8 @@ class _Writer:
         if field.oneof is not None:
             marks["oneof"] = quoted(field.oneof)
         plain = self._plain(_with_null_last(field))
+        if any(name not in self._written for name in names_in(field.type)):
+            plain = quoted(flat(plain))  # A class that comes later, or this one.
         return self._marked(plain, _marks(field.type) | marks)
 
     def _marked(self, plain: Expression, marks: dict[str, Expression]) -> Expression:
@@ -254,9 +259,9 @@ class _Writer:
                 return self._classes[name]
 
     def _union(self, parts: list[Expression]) -> Expression:
-        if sum(len(flat(part)) + 3 for part in parts) > WIDTH // 2:
+        if sum(width(flat(part)) + 3 for part in parts) > WIDTH // 2:
             return Group(self._use("Union"), "[]", tuple(parts))
-        return Group("Union", "[]", tuple(parts), " | ", "")
+        return Group("", "[]", tuple(parts), " | ", is_bare=True)
 
     def _value(self, field: Field, attribute: str) -> Expression | None:
         """What stands behind the equals sign."""
