@@ -111,7 +111,7 @@ class _Writer:
         self._written: set[str] = set()
 
     def module(self) -> str:
-        blocks = [self._definition(name) for name in _in_order(self._shape)]
+        blocks = [self._definition(name) for name in in_order(self._shape)]
         return "\n\n\n".join([self._import_lines(), *blocks]) + "\n"
 
     def _use(self, name: str, home: str | None = None) -> str:
@@ -392,7 +392,7 @@ def _with_null_last(field: Field) -> Type:
     return UnionOf((*rest, Scalar.NULL))
 
 
-def _in_order(shape: Shape) -> list[str]:
+def in_order(shape: Shape) -> list[str]:
     """Definitions after what they use, as far as they do not use each other."""
     order: list[str] = []
     seen: set[str] = set()

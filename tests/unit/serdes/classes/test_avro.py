@@ -1,0 +1,122 @@
+"""Avro schemas of classes, and the model of Avro schemas."""
+
+import json
+from dataclasses import make_dataclass
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+import fastavro
+import pytest
+
+from headrace.serdes.classes import Inexpressible, Wire, avro
+from headrace.serdes.classes.inspection import shape_of
+from headrace.serdes.classes.model import ListOf, Named, Scalar, UnionOf
+from tests.unit.serdes.classes.orders import Order
+
+
+def written(cls: type) -> Any:
+    return json.loads(avro.write(shape_of(cls)))
+
+
+def field(name: str) -> Any:
+    return next(each for each in written(Order)["fields"] if each["name"] == name)
+
+
+def test_a_schema_is_valid_avro() -> None:
+    """SCH-1: fastavro reads it, defaults included."""
+    parsed: Any = fastavro.parse_schema(written(Order))
+    assert parsed["name"] == "com.acme.Order"
+
+
+def test_a_record_has_its_docstring_and_aliases() -> None:
+    schema = written(Order)
+    assert (schema["doc"], schema["aliases"]) == ("What somebody ordered.", ["com.acme.Purchase"])
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("id", {"type": {"type": "string", "logicalType": "uuid"}}),
+        (
+            "price",
+            {
+                "type": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
+                "doc": "In euros.",
+            },
+        ),
+        ("parent", {"type": ["null", "com.acme.Order"], "default": None}),
+        ("tags", {"type": {"type": "map", "values": "string"}, "default": {"a": "b"}}),
+        ("day", {"type": {"type": "int", "logicalType": "date"}, "default": 10}),
+        ("at", {"type": {"type": "long", "logicalType": "time-micros"}, "default": 1_000_000}),
+        ("raw", {"type": "bytes", "default": "\x00\xff"}),
+        ("what", {"type": ["string", "long", "null"], "default": "x"}),
+        ("best", {"type": "com.acme.Line", "default": {"sku": "s", "count": 1}}),
+        ("from", {"type": "string", "default": "", "aliases": ["since"]}),
+        (
+            "state",
+            {
+                "type": {"type": "enum", "name": "com.acme.OrderState", "symbols": ["new", "done"]},
+                "default": "new",
+            },
+        ),
+        (
+            "level",
+            {
+                "type": {"type": "enum", "name": "com.acme.Level", "symbols": ["LOW", "HIGH"]},
+                "default": "HIGH",
+            },
+        ),
+    ],
+)
+def test_a_field_is_written(name: str, schema: Any) -> None:
+    assert field(name) == {"name": name, **schema}
+
+
+@pytest.mark.parametrize(
+    ("hint", "reason"),
+    [
+        (Decimal, r"Holder\.x: Avro must know the digits of a decimal"),
+        (Any, r"Holder\.x: Any has no type in Avro"),
+        (dict[int, str], "keys of an Avro map are strings"),
+        (Literal["a-b"], "'a-b' is no symbol of an Avro enum"),
+        (Annotated[int, Wire(name="a-b")], "'a-b' is no name in Avro"),
+    ],
+)
+def test_what_avro_cannot_say_is_told_with_its_place(hint: Any, reason: str) -> None:
+    with pytest.raises(Inexpressible, match=reason):
+        written(make_dataclass("Holder", [("x", hint)]))
+
+
+def test_names_within_a_namespace_are_found() -> None:
+    schema = {
+        "type": "record",
+        "name": "A",
+        "namespace": "n",
+        "fields": [
+            {"name": "a", "type": {"type": "fixed", "name": "F", "size": 2}},
+            {"name": "b", "type": ["null", "A"]},
+            {"name": "c", "type": {"type": "array", "items": "n.A"}},
+            {"name": "d", "type": "F"},
+        ],
+    }
+    types = [each.type for each in avro.read(json.dumps(schema)).record("n.A").fields]
+    assert types == [
+        Scalar.BYTES,
+        UnionOf((Scalar.NULL, Named("n.A"))),
+        ListOf(Named("n.A")),
+        Scalar.BYTES,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        ('"string"', "A class is made from a record"),
+        ("{", "is no JSON"),
+        ('{"type": "record", "name": "A", "fields": [{"name": "x", "type": "B"}]}', "B is not def"),
+        ('{"type": "record", "fields": []}', "has no name"),
+    ],
+)
+def test_a_schema_that_gives_no_class_is_refused(schema: str, reason: str) -> None:
+    with pytest.raises(Inexpressible, match=reason):
+        avro.read(schema)
