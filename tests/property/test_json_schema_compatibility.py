@@ -85,9 +85,15 @@ def evolutions(draw: st.DrawFn) -> tuple[Any, Any]:
     old = draw(SCHEMAS)
     if isinstance(old, bool) or draw(st.booleans()):
         return old, draw(SCHEMAS)
-    key = draw(st.sampled_from(sorted(old))) if old else None
     other = draw(SCHEMAS.filter(lambda schema: isinstance(schema, dict)))
-    return old, ({**old, key: other[key]} if key in other else old)
+    shared = sorted((old.keys() & other.keys()) - {"type"})
+    if not shared:
+        return old, old
+    key = draw(st.sampled_from(shared))
+    new = {**old, key: other[key]}
+    if "required" in new:
+        new["required"] = [name for name in new["required"] if name in new["properties"]]
+    return old, new
 
 
 def contained(new: Any, old: Any) -> bool:
