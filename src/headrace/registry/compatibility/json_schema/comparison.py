@@ -68,13 +68,14 @@ def incompatibilities(
     reader: JsonSchema,
     writer: JsonSchema,
     *,
-    reader_name: str = "new",
-    writer_name: str = "old",
+    reader_name: str = "%s",
+    writer_name: str = "%s",
     policy: Policy = Policy.STRICT,
 ) -> list[str]:
     """Why data valid by `writer` cannot be read with `reader`; nothing if it can.
 
-    The names are what the messages call the two: a forward check reads with the old schema.
+    The names are what the messages call the two. Which of them is new depends on the direction of
+    a check, so who asks for both directions puts the words in later: the reader's comes first.
     """
     try:
         every = differences(reader, writer, policy=policy)

@@ -12,6 +12,7 @@ from headrace.registry.compatibility.json_schema import (
     incompatibilities,
 )
 from headrace.registry.compatibility.json_schema.changes import STRICT
+from headrace.registry.compatibility.levels import Level, Version, complaints
 from headrace.serdes.json_schema.parsing import JsonSchema, parse
 from headrace.serdes.schemas import Dependency
 from tests.unit.registry.compatibility.json_schema.known_cases import CASES, STRING, Case, closed, o
@@ -39,7 +40,9 @@ def test_a_schema_reads_its_own_data(case: Case) -> None:
 
 
 def test_a_message_names_the_change_the_place_and_both_schemas() -> None:
-    messages = incompatibilities(schema(o({"b": STRING})), schema(o({})))
+    messages = incompatibilities(
+        schema(o({"b": STRING})), schema(o({})), reader_name="new", writer_name="old"
+    )
     assert messages == [
         '{errorType:"OPTIONAL_PROPERTY_ADDED_TO_OPEN_CONTENT_MODEL", description:"The new schema '
         "has an open content model and has a property or item at path '#/properties/b' which is "
@@ -47,11 +50,19 @@ def test_a_message_names_the_change_the_place_and_both_schemas() -> None:
     ]
 
 
-def test_a_forward_check_names_the_schemas_the_other_way_around() -> None:
-    messages = incompatibilities(
-        schema(STRING), schema({"type": "null"}), reader_name="old", writer_name="new"
-    )
-    assert "between the old schema and the new schema" in messages[0]
+@pytest.mark.parametrize(
+    ("level", "words"),
+    [
+        (Level.BACKWARD, "between the new schema and the old schema"),
+        (Level.FORWARD, "between the old schema and the new schema"),
+    ],
+)
+def test_the_words_for_the_schemas_follow_the_direction_of_a_check(
+    level: Level, words: str
+) -> None:
+    previous = [Version(schema({"type": "null"}))]
+    messages = complaints(level, schema(STRING), previous, incompatibilities)
+    assert words in messages[0]
 
 
 def test_the_lenient_policy_takes_an_open_model_for_a_closed_one() -> None:
