@@ -163,3 +163,10 @@ def test_a_change_at_the_end_of_a_long_chain_of_definitions_is_found() -> None:
 def test_a_pattern_of_another_dialect_breaks_no_comparison() -> None:
     old = closed({"a": STRING}, patternProperties={"\\p{L}+": STRING})
     assert broken(closed({}, patternProperties={"\\p{L}+": STRING}), old) == []
+
+
+def test_a_pattern_that_explodes_does_not_hold_up_a_comparison() -> None:
+    pattern, name = "^(a+)+$", "a" * 60 + "!"
+    old = closed({name: STRING}, patternProperties={pattern: STRING})
+    new = closed({}, patternProperties={pattern: STRING})
+    assert broken(new, old) == [f"PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL #/properties/{name}"]
