@@ -149,5 +149,5 @@ def _schema_of_further(schema: Object, name: str) -> Node | None:
 
 @lru_cache(maxsize=1000)
 def _matches(pattern: str, name: str) -> bool:
-    """By the validator's own engine: it knows the dialect, and gives up on a pattern that explodes."""
+    """By the validator's engine: it knows the dialect, and gives up on a pattern that explodes."""
     return jsonschema_rs.Draft7Validator({"pattern": pattern}).is_valid(name)
