@@ -280,7 +280,12 @@ class _Reader:
         type_ = self.type(schema.get("type"), namespace, where)
         default = MISSING
         if "default" in schema:
-            default = self._default(schema["default"], type_, where)
+            try:
+                default = self._default(schema["default"], type_, where)
+            except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
+                raise Inexpressible(
+                    f"{where}: the default {schema['default']!r} does not fit its type"
+                ) from None
         return Field(
             name=schema["name"],
             type=type_,

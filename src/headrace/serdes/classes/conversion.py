@@ -10,7 +10,7 @@ from typing import Any
 from headrace.serdes.classes import source
 from headrace.serdes.classes.inspection import shape_of
 from headrace.serdes.classes.model import Shape
-from headrace.serdes.classes.source import Flavour
+from headrace.serdes.classes.naming import Flavour
 from headrace.serdes.schemas import Dependency, SchemaType
 
 

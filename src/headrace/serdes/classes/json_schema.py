@@ -281,7 +281,12 @@ class _Reader:
     def _field(self, place: Place, name: str, record: str, *, is_required: bool) -> Field:
         type_ = self.type(place, camel(record.rpartition(".")[2], name))
         schema = place.schema if isinstance(place.schema, dict) else {}
-        default = self._default(schema.get("default", MISSING), type_)
+        try:
+            default = self._default(schema.get("default", MISSING), type_)
+        except (ArithmeticError, AttributeError, TypeError, ValueError):
+            raise Inexpressible(
+                f"{record}.{name}: the default {schema['default']!r} does not fit its type"
+            ) from None
         if default is MISSING and not is_required:
             # Data may come without it, so the class must have something to say.
             default, type_ = None, union([type_, Scalar.NULL])

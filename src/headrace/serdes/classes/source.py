@@ -5,11 +5,8 @@ needed, and nothing that a formatter would change. Names that Python cannot have
 can, and keep their own in data.
 """
 
-import builtins
-import keyword as python
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
 from typing import Any
 from uuid import UUID
 
@@ -43,46 +40,16 @@ from headrace.serdes.classes.model import (
     UnionOf,
     names_in,
 )
+from headrace.serdes.classes.naming import (
+    HOMES,
+    Flavour,
+    attributes,
+    class_names,
+    identifier,
+    unique,
+)
 
-
-class Flavour(Enum):
-    """What kind of classes are written."""
-
-    DATACLASS = "dataclass"
-    PYDANTIC = "pydantic"
-    MSGSPEC = "msgspec"
-
-
-_HOMES = {
-    "Any": "typing",
-    "Annotated": "typing",
-    "Literal": "typing",
-    "Union": "typing",
-    "date": "datetime",
-    "time": "datetime",
-    "datetime": "datetime",
-    "timedelta": "datetime",
-    "UTC": "datetime",
-    "Decimal": "decimal",
-    "UUID": "uuid",
-    "StrEnum": "enum",
-    "IntEnum": "enum",
-    "dataclass": "dataclasses",
-    "BaseModel": "pydantic",
-    "ConfigDict": "pydantic",
-    "Field": "pydantic",
-    "Struct": "msgspec",
-    "Wire": "headrace.serdes.classes",
-    "named": "headrace.serdes.classes",
-}
 _THIRD_PARTY = ("pydantic", "msgspec", "headrace.serdes.classes")
-
-# What fields must not be called: a field with a default would hide the type of the next one.
-_TAKEN = {*_HOMES, "field", "bool", "bytes", "dict", "float", "int", "list", "str"}
-_TAKEN_BY_MODELS = {
-    *("copy", "dict", "json", "schema", "construct", "validate", "parse_obj", "parse_raw"),
-    *("parse_file", "from_orm", "schema_json", "update_forward_refs"),
-}
 
 _WITHOUT_KIND = frozenset(
     {
@@ -102,9 +69,9 @@ class _Writer:
         self._shape = shape
         self._flavour = flavour
         self._imports: dict[str, str] = {}
-        self._classes = _class_names(shape)
+        self._classes = class_names(shape)
         self._attributes = {
-            name: _attributes(each, flavour, set(self._classes.values()))
+            name: attributes(each, flavour, set(self._classes.values()))
             for name, each in shape.definitions.items()
             if isinstance(each, Record)
         }
@@ -115,7 +82,7 @@ class _Writer:
         return "\n\n\n".join([self._import_lines(), *blocks]) + "\n"
 
     def _use(self, name: str, home: str | None = None) -> str:
-        self._imports[name] = home or _HOMES[name]
+        self._imports[name] = home or HOMES[name]
         return name
 
     def _import_lines(self) -> str:
@@ -155,7 +122,7 @@ class _Writer:
         text = all(isinstance(value, str) for _, value in enumeration.members)
         parent = self._use("StrEnum" if text else "IntEnum")
         lines = [f"class {self._classes[enumeration.name]}({parent}):", *_doc(enumeration.doc)]
-        names = _unique([_identifier(name, "member") for name, _ in enumeration.members])
+        names = unique([identifier(name, "member") for name, _ in enumeration.members])
         for name, (_, value) in zip(names, enumeration.members, strict=True):
             lines.append(f"{INDENT}{name} = {quoted(value) if isinstance(value, str) else value}")
         return "\n".join(lines)
@@ -241,7 +208,7 @@ class _Writer:
         match type_:
             case Scalar():
                 name = PYTHON_TYPES[type_]
-                return self._use(name) if name in _HOMES else name
+                return self._use(name) if name in HOMES else name
             case DecimalOf():
                 return self._use("Decimal")
             case ListOf(item):
@@ -336,7 +303,7 @@ class _Writer:
     def _member(self, value: str | int, name: str) -> Expression:
         enumeration = self._shape.definitions[name]
         assert isinstance(enumeration, Enumeration)
-        names = _unique([_identifier(each, "member") for each, _ in enumeration.members])
+        names = unique([identifier(each, "member") for each, _ in enumeration.members])
         for member, (_, each) in zip(names, enumeration.members, strict=True):
             if each == value:
                 return f"{self._classes[name]}.{member}"
@@ -415,46 +382,6 @@ def _uses(shape: Shape, name: str) -> list[str]:
     if isinstance(definition, Enumeration):
         return []
     return [used for field in definition.fields for used in names_in(field.type)]
-
-
-def _class_names(shape: Shape) -> dict[str, str]:
-    names = [_identifier(name.rpartition(".")[2], "Record") for name in shape.definitions]
-    taken = {*_HOMES, *dir(builtins)}
-    names = [f"{name}_" if name in taken else name for name in names]
-    return dict(zip(shape.definitions, _unique(names), strict=True))
-
-
-def _attributes(record: Record, flavour: Flavour, classes: set[str]) -> dict[str, str]:
-    taken = _TAKEN | classes
-    if flavour is Flavour.PYDANTIC:
-        taken |= _TAKEN_BY_MODELS
-    names: list[str] = []
-    for field in record.fields:
-        name = _identifier(field.name, "field")
-        clashes = name in taken or (flavour is Flavour.PYDANTIC and name.startswith("model_"))
-        names.append(f"{name}_" if clashes else name)
-    return dict(zip([field.name for field in record.fields], _unique(names), strict=True))
-
-
-def _identifier(name: str, prefix: str) -> str:
-    """A name that Python takes: it has letters, begins with one, and is no word of the language."""
-    kept = "".join(letter if letter.isascii() and letter.isalnum() else "_" for letter in name)
-    kept = kept.strip("_") if kept.startswith("_") else kept
-    if not kept or not kept[0].isalpha():
-        kept = f"{prefix}_{kept}".rstrip("_")
-    is_taken = prefix == "member" and kept in ("mro", "name", "value")
-    return f"{kept}_" if is_taken or python.iskeyword(kept) else kept
-
-
-def _unique(names: list[str]) -> list[str]:
-    taken: set[str] = set()
-    for index, name in enumerate(names):
-        count = 2
-        while names[index] in taken:
-            names[index] = f"{name}_{count}"
-            count += 1
-        taken.add(names[index])
-    return names
 
 
 def _doc(text: str | None) -> list[str]:

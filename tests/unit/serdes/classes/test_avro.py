@@ -120,3 +120,9 @@ def test_names_within_a_namespace_are_found() -> None:
 def test_a_schema_that_gives_no_class_is_refused(schema: str, reason: str) -> None:
     with pytest.raises(Inexpressible, match=reason):
         avro.read(schema)
+
+
+def test_a_default_that_does_not_fit_is_told_with_its_place() -> None:
+    field = '{"name": "x", "type": {"type": "int", "logicalType": "date"}, "default": "39"}'
+    with pytest.raises(Inexpressible, match=r"A\.x: the default '39' does not fit its type"):
+        avro.read(f'{{"type": "record", "name": "A", "fields": [{field}]}}')

@@ -157,3 +157,8 @@ def test_a_chain_of_definitions_that_is_too_long_is_refused() -> None:
 def test_keys_of_an_object_are_strings() -> None:
     with pytest.raises(Inexpressible, match="keys of a JSON object are strings"):
         written(make_dataclass("R", [("x", dict[int, str])]))
+
+
+def test_a_default_that_does_not_fit_is_told_with_its_place() -> None:
+    with pytest.raises(Inexpressible, match=r"R\.x: the default 'soon' does not fit"):
+        read({"x": {"type": "string", "format": "date", "default": "soon"}})
