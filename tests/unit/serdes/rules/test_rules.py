@@ -89,9 +89,7 @@ def test_a_value_that_meets_a_condition_passes() -> None:
 
 def test_a_value_that_does_not_is_refused_by_the_rules_name() -> None:
     schema = with_rules(rule("CEL", "message.age >= 65"))
-    with pytest.raises(
-        RuleFailed, match=r"rule a rule: .* not meet message\.age >= 65"
-    ):
+    with pytest.raises(RuleFailed, match=r"rule a rule: .* not meet message\.age >= 65"):
         written(schema)
 
 
