@@ -60,6 +60,9 @@ class Supervisor:
     async def stop(self) -> None:
         """End all, at once those that do not end by themselves in time."""
         self._stopping.set()
+        for task in self._tasks:
+            if task.get_name() not in self._processes:
+                task.cancel()  # It waits to start its program again.
         for process in list(self._processes.values()):
             _signal(process, signal.SIGTERM)
         _, late = await asyncio.wait(self._tasks, timeout=STOP_S_MAX) if self._tasks else ((), ())

@@ -1,0 +1,68 @@
+"""Whether a subject has a schema."""
+
+import pytest
+
+from headrace.registry.deciding.candidates import Candidate
+from headrace.registry.deciding.deletion import delete_version
+from headrace.registry.deciding.lookups import look_up
+from headrace.registry.errors import SchemaNotFound, SubjectNotFound
+from headrace.registry.model.contracts import Metadata, Rule, RuleSet
+from tests.registries import STRING, USER, USER_WITH_NAME, Shelf
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    shelf = Shelf()
+    for text in (USER, USER_WITH_NAME):
+        shelf.register("user", text)
+    return shelf
+
+
+def version_of(
+    shelf: Shelf, text: str, subject: str = "user", *, with_deleted: bool = False, **given: object
+) -> int:
+    candidate = Candidate(subject=subject, text=text, **given)  # type: ignore[arg-type]
+    entry = look_up(shelf.state, shelf.types, candidate, normalize=False, with_deleted=with_deleted)
+    return entry.value.version
+
+
+def test_a_schema_is_found_however_it_is_laid_out(shelf: Shelf) -> None:
+    assert version_of(shelf, USER.replace(",", " ,\n")) == 1
+
+
+def test_another_schema_is_not_found(shelf: Shelf) -> None:
+    with pytest.raises(SchemaNotFound):
+        version_of(shelf, STRING)
+
+
+def test_a_subject_that_is_not_there_is_told(shelf: Shelf) -> None:
+    with pytest.raises(SubjectNotFound):
+        version_of(shelf, USER, "none")
+
+
+def test_a_deleted_version_is_found_where_asked_for(shelf: Shelf) -> None:
+    shelf.carry_out(delete_version(shelf.state, "user", 1, permanent=False))
+    with pytest.raises(SchemaNotFound):
+        version_of(shelf, USER)
+    assert version_of(shelf, USER, with_deleted=True) == 1
+
+
+def test_what_a_new_version_would_inherit_is_taken_for_granted(shelf: Shelf) -> None:
+    rules = RuleSet(domain_rules=[Rule(name="r", type="CEL")])
+    shelf.register("user", USER_WITH_NAME, rules=rules)
+    assert version_of(shelf, USER_WITH_NAME, rules=rules) == 3
+
+
+def test_a_schema_of_another_contract_is_another(shelf: Shelf) -> None:
+    with pytest.raises(SchemaNotFound):
+        version_of(shelf, USER, metadata=Metadata(properties={"a": "b"}))
+
+
+def test_the_version_in_the_metadata_does_not_matter(shelf: Shelf) -> None:
+    shelf.register("numbered", USER, version=-1)
+    assert version_of(shelf, USER, "numbered") == 1
+
+
+def test_a_subject_in_a_context_is_found_by_its_bare_name(shelf: Shelf) -> None:
+    shelf.register(":.x:only", USER)
+    assert version_of(shelf, USER, "only") == 1

@@ -1,0 +1,86 @@
+"""How far the topic was read, and who waits for more."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from headrace.errors import HeadraceError
+from headrace.protocol.batches import Record
+from headrace.registry.errors import StoreTimedOut
+from headrace.registry.log.reader import LogReader, Read
+from headrace.registry.log.store import Store
+from headrace.registry.model.records import Change, SchemaKey, SchemaValue
+from headrace.registry.model.state import State
+from headrace.registry.settings import RegistrySettings
+
+LONG_S = 30.0
+
+
+class ReaderOfNothing(LogReader):
+    """A reader whose records a test hands over."""
+
+    def __init__(self) -> None:
+        super().__init__("127.0.0.1:1", RegistrySettings())
+        self.take: Callable[[Read], None] = lambda read: None
+
+    def load(self, take: Callable[[Read], None]) -> int:
+        take(Read([_record(0, "loaded")], 1))
+        return 1
+
+    def follow(
+        self, take: Callable[[Read], None], on_failure: Callable[[HeadraceError], None]
+    ) -> None:
+        self.take = take
+
+
+def _record(offset: int, subject: str) -> Record:
+    value = SchemaValue(subject, 1, offset + 1, schema=subject)
+    return Record(offset, 0, *Change(SchemaKey(subject, 1), value).encoded())
+
+
+@pytest.fixture
+def reader() -> ReaderOfNothing:
+    return ReaderOfNothing()
+
+
+@pytest.fixture
+def store(reader: ReaderOfNothing) -> Store:
+    store = Store(State(), reader)
+    store.load()
+    return store
+
+
+def test_loading_replays_what_is_there(store: Store) -> None:
+    assert (list(store.state.subjects), store.next_offset) == (["loaded"], 1)
+
+
+async def test_what_was_read_is_not_waited_for(store: Store) -> None:
+    await store.reached(0, 0.0)
+
+
+async def test_a_wait_ends_when_its_record_is_replayed(
+    store: Store, reader: ReaderOfNothing
+) -> None:
+    store.follow(lambda error: None)
+    waiting = asyncio.create_task(store.reached(2, LONG_S))
+    for offset in (1, 2):
+        read = Read([_record(offset, f"new-{offset}")], offset + 1)
+        await asyncio.to_thread(reader.take, read)
+    await waiting
+    assert list(store.state.subjects) == ["loaded", "new-1", "new-2"]
+
+
+async def test_a_wait_has_an_end(store: Store) -> None:
+    with pytest.raises(StoreTimedOut, match="offset 5"):
+        await store.reached(5, 0.0)
+
+
+async def test_records_of_no_use_are_counted_and_passed_over(
+    store: Store, reader: ReaderOfNothing
+) -> None:
+    store.follow(lambda error: None)
+    foreign = Record(1, 0, b'{"keytype":"ASSOC"}', b"{}")
+    await asyncio.to_thread(reader.take, Read([foreign, _record(2, "next")], 3))
+    assert (store.skipped, store.next_offset) == (1, 3)
+    assert "next" in store.state.subjects

@@ -1,0 +1,99 @@
+"""Programs beside a node: started again when they end, stopped when told to."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from headrace.runtime.supervision import BACKOFF_MAX_S, PARENT, Service, Supervisor
+
+SLEEPING = "import time; time.sleep(600)"
+
+
+def python(program: str) -> list[str]:
+    return [sys.executable, "-c", program]
+
+
+class Pauses:
+    """Remembers how long was waited, and waits for nothing; after some it wakes the test."""
+
+    def __init__(self, count: int) -> None:
+        self.waited: list[float] = []
+        self.enough = asyncio.Event()
+        self._count = count
+
+    async def __call__(self, seconds: float) -> None:
+        self.waited.append(seconds)
+        if len(self.waited) >= self._count:
+            self.enough.set()
+            await asyncio.Event().wait()
+
+
+async def test_a_program_that_ends_is_started_again_after_longer_and_longer_pauses() -> None:
+    pauses = Pauses(7)
+    supervisor = Supervisor([Service("short", python("pass"))], pauses)
+    supervisor.start()
+    try:
+        await asyncio.wait_for(pauses.enough.wait(), 60)
+    finally:
+        await supervisor.stop()
+    assert pauses.waited == [1, 2, 4, 8, 16, BACKOFF_MAX_S, BACKOFF_MAX_S]
+
+
+async def test_a_program_that_cannot_be_started_takes_no_other_down(tmp_path: Path) -> None:
+    pauses = Pauses(1)
+    missing = Service("missing", [str(tmp_path / "none")])
+    supervisor = Supervisor([missing, Service("fine", python(SLEEPING))], pauses)
+    supervisor.start()
+    try:
+        await asyncio.wait_for(pauses.enough.wait(), 30)
+        while "fine" not in supervisor.pids:
+            await asyncio.sleep(0)
+        running = set(supervisor.pids)
+    finally:
+        await supervisor.stop()
+    assert running == {"fine"}
+
+
+async def test_stopping_ends_all() -> None:
+    supervisor = Supervisor([Service(name, python(SLEEPING)) for name in "ab"])
+    supervisor.start()
+    while len(supervisor.pids) < 2:
+        await asyncio.sleep(0)
+    pids = list(supervisor.pids.values())
+    await supervisor.stop()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+async def test_stopping_before_the_start_is_nothing() -> None:
+    await Supervisor(()).stop()
+
+
+def test_a_program_ends_with_its_parent(tmp_path: Path) -> None:
+    """Even if the parent is killed and cannot say so."""
+    child = tmp_path / "child.py"
+    child.write_text(
+        "import os, time\nfrom headrace.runtime.supervision import end_with_parent\n"
+        "end_with_parent()\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n"
+    )
+    parent = (
+        "import os, subprocess, sys, time\n"
+        f"env = {{**os.environ, {PARENT!r}: str(os.getpid())}}\n"
+        f"subprocess.Popen([sys.executable, {str(child)!r}], env=env)\n"
+        "time.sleep(600)\n"
+    )
+    process = subprocess.Popen(python(parent), stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    process.send_signal(signal.SIGKILL)
+    # The pipe is at its end when nobody holds it any more, the child included.
+    assert process.stdout.read() == ""
+    process.stdout.close()
+    process.wait()
+    assert pid != process.pid
