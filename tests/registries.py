@@ -118,7 +118,7 @@ class RegistryProcess:
 
     @property
     def is_leader(self) -> bool:
-        return "headrace_registry_leader 1" in self.client.get("/metrics").text
+        return "\nheadrace_registry_leader 1\n" in self.client.get("/metrics").text
 
     def wait_until_ready(self) -> None:
         eventually(lambda: self.client.get("/ready").status_code == 200)

@@ -73,8 +73,10 @@ class LogReader:
 
     def stop(self) -> None:
         self._stop.set()
-        if self._thread is not None:
-            self._thread.join(_STOP_S_MAX)
+        if self._thread is None:
+            self._admin.close()
+        else:
+            self._thread.join(_STOP_S_MAX)  # It closes what it uses itself.
 
     def _run(
         self, take: Callable[[Read], None], on_failure: Callable[[HeadraceError], None]

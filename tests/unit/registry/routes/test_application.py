@@ -374,7 +374,7 @@ async def test_the_server_tells_what_it_is(client: httpx2.AsyncClient) -> None:
     }
     assert "version" in (await client.get("/v1/metadata/version")).json()
     assert (await client.get("/health")).json() == {"status": "ok"}
-    assert "headrace_registry_leader 1" in (await client.get("/metrics")).text
+    assert "\nheadrace_registry_leader 1\n" in (await client.get("/metrics")).text
 
 
 async def test_without_a_leader_it_is_healthy_and_not_ready() -> None:
