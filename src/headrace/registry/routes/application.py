@@ -4,6 +4,7 @@ import logging
 from importlib.metadata import version
 from time import perf_counter_ns
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -106,8 +107,6 @@ class ServerRoutes(Answering):
         return Response(page, media_type=CONTENT_TYPE)
 
     async def openapi(self, request: Request) -> Response:
-        import msgspec
-
         document = openapi(
             "Headrace schema registry",
             version("headrace"),
@@ -118,19 +117,24 @@ class ServerRoutes(Answering):
         return Response(msgspec.json.encode(document), media_type=JSON)
 
 
+def operations_of(registry: Registry, *, has_tokens: bool = False) -> list[Operation]:
+    """Everything that a registry answers, its description of itself included."""
+    server = ServerRoutes(registry, has_tokens=has_tokens)
+    server.described = [
+        *SubjectRoutes(registry).operations(),
+        *SchemaRoutes(registry).operations(),
+        *SettingRoutes(registry).operations(),
+        *server.operations(),
+    ]
+    return server.described
+
+
 class Application:
     """Finds the operation of a request, and turns what it raises into an answer."""
 
     def __init__(self, registry: Registry, *, has_tokens: bool = False) -> None:
         self._registry = registry
-        server = ServerRoutes(registry, has_tokens=has_tokens)
-        server.described = [
-            *SubjectRoutes(registry).operations(),
-            *SchemaRoutes(registry).operations(),
-            *SettingRoutes(registry).operations(),
-            *server.operations(),
-        ]
-        self._router = Router(server.described)
+        self._router = Router(operations_of(registry, has_tokens=has_tokens))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http", "the server is told to speak nothing else"
