@@ -14,13 +14,13 @@ from headrace.registry.deciding.decisions import Decision
 from headrace.registry.deciding.registration import Registered, register
 from headrace.registry.leadership.election import Identity
 from headrace.registry.leadership.forwarding import Answer, Forwarded
-from headrace.registry.model.contracts import Reference
 from headrace.registry.model.records import decoded
 from headrace.registry.model.state import State
 from headrace.registry.routes.application import application
 from headrace.registry.schema_types import SchemaTypes
 from headrace.registry.service import Registry
 from headrace.registry.settings import RegistrySettings
+from headrace.serdes.contracts import Reference
 from tests.nodes import eventually
 
 NOW_MS = 1_700_000_000_000

@@ -49,7 +49,7 @@ def test_no_request_is_answered_with_a_fault_of_ours(
     @settings(
         max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
     )
-    def ask(case: Case) -> None:
+    def ask(case: Case[Any]) -> None:
         case.call_and_validate(checks=[not_a_server_error], timeout=60)
 
     ask()

@@ -17,8 +17,8 @@ from headrace.registry.errors import (
     VersionNotSoftDeleted,
     VersionSoftDeleted,
 )
-from headrace.registry.model.contracts import Reference
 from headrace.registry.model.records import Mode
+from headrace.serdes.contracts import Reference
 from tests.registries import USER, USER_WITH_NAME, Shelf
 
 ORDER = '{"type":"record","name":"Order","fields":[{"name":"user","type":"User"}]}'

@@ -6,7 +6,7 @@ from headrace.registry.deciding.candidates import Candidate
 from headrace.registry.deciding.deletion import delete_version
 from headrace.registry.deciding.lookups import look_up
 from headrace.registry.errors import SchemaNotFound, SubjectNotFound
-from headrace.registry.model.contracts import Metadata, Rule, RuleSet
+from headrace.serdes.contracts import Metadata, Rule, RuleSet
 from tests.registries import STRING, USER, USER_WITH_NAME, Shelf
 
 

@@ -13,8 +13,8 @@ from headrace.registry.errors import (
     InvalidSchemaGiven,
     NotPermitted,
 )
-from headrace.registry.model.contracts import Metadata, Reference, Rule, RuleSet
 from headrace.registry.model.records import ContextKey, Mode, SchemaKey
+from headrace.serdes.contracts import Metadata, Reference, Rule, RuleSet
 from tests.registries import STRING, USER, USER_WITH_EMAIL, USER_WITH_NAME, Shelf
 
 

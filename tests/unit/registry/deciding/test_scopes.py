@@ -21,8 +21,8 @@ from headrace.registry.errors import (
     NotPermitted,
     SubjectNotFound,
 )
-from headrace.registry.model.contracts import Rule, RuleSet
 from headrace.registry.model.records import Mode
+from headrace.serdes.contracts import Rule, RuleSet
 from tests.registries import USER, Shelf
 
 

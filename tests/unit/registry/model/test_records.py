@@ -3,8 +3,6 @@
 import pytest
 
 from headrace.registry.compatibility.levels import Level
-from headrace.registry.model.contracts import Metadata, Reference, Rule, RuleSet
-from headrace.registry.model.fingerprints import fingerprint
 from headrace.registry.model.records import (
     AnyKey,
     AnyValue,
@@ -26,6 +24,8 @@ from headrace.registry.model.records import (
     UnknownRecord,
     decoded,
 )
+from headrace.serdes.contracts import Metadata, Reference, Rule, RuleSet
+from headrace.serdes.fingerprints import fingerprint
 
 RECORDS: list[tuple[AnyKey, AnyValue | None, str, str | None]] = [
     (

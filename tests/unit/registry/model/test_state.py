@@ -1,7 +1,6 @@
 """What records add up to."""
 
 from headrace.registry.compatibility.levels import Level
-from headrace.registry.model.contracts import Reference
 from headrace.registry.model.records import (
     Change,
     ClearSubjectKey,
@@ -20,6 +19,7 @@ from headrace.registry.model.records import (
     SchemaValue,
 )
 from headrace.registry.model.state import State
+from headrace.serdes.contracts import Reference
 
 
 def state_of(*changes: Change) -> State:

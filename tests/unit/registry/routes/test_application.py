@@ -8,9 +8,9 @@ import httpx2
 import pytest
 
 from headrace.http.access import read_tokens
-from headrace.registry.model.fingerprints import fingerprint, guid
 from headrace.registry.routes.application import application
 from headrace.registry.settings import RegistrySettings
+from headrace.serdes.fingerprints import fingerprint, guid
 from tests.registries import (
     STRING,
     USER,

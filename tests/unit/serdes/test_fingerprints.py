@@ -2,8 +2,8 @@
 
 import hashlib
 
-from headrace.registry.model.contracts import Metadata, Reference, Rule, RuleMode, RuleSet
-from headrace.registry.model.fingerprints import fingerprint, fingerprint_of_guid, guid
+from headrace.serdes.contracts import Metadata, Reference, Rule, RuleMode, RuleSet
+from headrace.serdes.fingerprints import fingerprint, fingerprint_of_guid, guid
 
 
 def md5(*parts: bytes) -> bytes:

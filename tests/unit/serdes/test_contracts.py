@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.registry.model.contracts import (
+from headrace.serdes.contracts import (
     InvalidRules,
     Metadata,
     Rule,
