@@ -2,11 +2,12 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from headrace.cli.defaults import DEFAULT_REGISTRY
+from headrace.cli.doors import DoorFiles, door_options, warn_of_open_doors
 from headrace.cli.main import missing_text
 from headrace.cli.options import (
     as_mapping,
@@ -19,8 +20,6 @@ from headrace.cli.options import (
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
-    from headrace.http.access import TokenFile
-    from headrace.http.addresses import ListenAddress
     from headrace.registry.service import Registry
 
 _log = logging.getLogger(__name__)
@@ -40,11 +39,11 @@ class MissingExtra(HeadraceError):
     metavar="HOST:PORT",
     help="Where other instances reach this one; else where it listens.",
 )
+@door_options
 @click.option(
-    "--token-file",
+    "--tls-ca",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Answer only those who send one of its lines as bearer token.",
+    help="The authority of the other instances' certificates, where the system knows it not.",
 )
 @click.option(
     "--log-format",
@@ -60,9 +59,10 @@ def command(
     properties: tuple[tuple[str, str], ...],
     listen: str,
     advertise: str | None,
-    token_file: Path | None,
+    tls_ca: Path | None,
     log_format: str,
     configs: tuple[tuple[str, str], ...],
+    **files: Any,
 ) -> int:
     """Keep schemas in a topic, by Confluent's REST interface, until Ctrl-C.
 
@@ -79,9 +79,8 @@ def command(
     configure(log_format, ())
     _check_installed()
 
-    from headrace.http.access import read_tokens
     from headrace.http.addresses import ListenAddress
-    from headrace.registry.running import run
+    from headrace.registry.running import Guard, run
     from headrace.registry.settings import settings_of
     from headrace.runtime.supervision import end_with_parent
 
@@ -91,11 +90,14 @@ def command(
         place = ListenAddress.parse(advertise)
         given |= {"host.name": place.host, "host.port": str(place.port)}
     address = ListenAddress.parse(listen)
-    tokens = read_tokens(token_file) if token_file is not None else None
-    _warn_of_open_doors(address, tokens)
+    doors = DoorFiles(**files)
+    door, tls = doors.door(), doors.tls()
+    if tls is not None:
+        given.setdefault("inter.instance.protocol", "https")
+    warn_of_open_doors(address, door, tls, "change schemas")
     client = {"bootstrap.servers": bootstrap, **client_properties(command_config, properties)}
     announce = _announce if log_format == "text" else _announce_to_programs
-    return run(client, settings_of(given), address, tokens, announce)
+    return run(client, settings_of(given), address, Guard(door, tls, tls_ca), announce)
 
 
 def _check_installed() -> None:
@@ -106,24 +108,13 @@ def _check_installed() -> None:
         raise MissingExtra(missing_text(error.name or "uvicorn", "registry")) from error
 
 
-def _warn_of_open_doors(address: "ListenAddress", tokens: "TokenFile | None") -> None:
-    if not address.is_loopback and tokens is None:
-        _log.warning(
-            "%s is open to the network: anyone who reaches it may change schemas; give tokens with"
-            " --token-file",
-            address,
-        )
-    if tokens is not None and tokens.is_open_to_others:
-        _log.warning("other users of this machine may read the token file; chmod 600 helps")
-
-
-def _announce(address: "ListenAddress", registry: "Registry") -> None:
+def _announce(url: str, registry: "Registry") -> None:
     """The first thing that a new user reads; other programs wait for its first line."""
-    print(f"Headrace registry is ready on {address.url}")
+    print(f"Headrace registry is ready on {url}")
     print(f"  topic     {registry.settings.kafkastore_topic}")
-    print(f"  subjects  curl {address.url}/subjects")
+    print(f"  subjects  curl {url}/subjects")
     print("  stop      Ctrl-C", flush=True)
 
 
-def _announce_to_programs(address: "ListenAddress", registry: "Registry") -> None:
-    _log.info("Headrace registry is ready on %s", address.url)
+def _announce_to_programs(url: str, registry: "Registry") -> None:
+    _log.info("Headrace registry is ready on %s", url)

@@ -3,24 +3,45 @@
 import asyncio
 import os
 import signal
+import ssl
 from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 from headrace.client.properties import Properties
-from headrace.http.access import TokenFile
+from headrace.http.access import Door
 from headrace.http.addresses import ListenAddress
-from headrace.http.server import address_of, bind, serve
+from headrace.http.server import address_of, bind, event_loop, serve
+from headrace.http.tls import ServerTls
 from headrace.registry.leadership.election import Identity
 from headrace.registry.routes.application import application
 from headrace.registry.service import Registry
 from headrace.registry.settings import RegistrySettings, advertised_host
 
 
+class Guard(NamedTuple):
+    """Who may ask, how the server speaks, and whom it trusts when it asks another instance."""
+
+    door: Door = Door()
+    tls: ServerTls | None = None
+    authority: Path | None = None
+
+    def forwarding_context(self) -> ssl.SSLContext | None:
+        """Shows this instance's own certificate, as others may ask for one."""
+        if self.tls is None and self.authority is None:
+            return None
+        context = ssl.create_default_context(cafile=self.authority)
+        if self.tls is not None:
+            context.load_cert_chain(self.tls.certificate, self.tls.key, self.tls.key_password or "")
+        return context
+
+
 def run(
     properties: Properties,
     settings: RegistrySettings,
     address: ListenAddress,
-    tokens: TokenFile | None,
-    on_ready: Callable[[ListenAddress, Registry], None],
+    guard: Guard,
+    on_ready: Callable[[str, Registry], None],
 ) -> int:
     """Serve until SIGINT or SIGTERM; the exit code, 1 where the topic was lost.
 
@@ -28,9 +49,10 @@ def run(
     """
     listener = bind(address)
     bound = address_of(listener)
+    scheme = "http" if guard.tls is None else "https"
 
     async def main() -> int:
-        registry = Registry(properties, settings)
+        registry = Registry(properties, settings, tls=guard.forwarding_context())
         registry.load()
         identity = Identity(
             host=settings.host_name or advertised_host(bound.host),
@@ -40,24 +62,17 @@ def run(
         )
         async with registry.running(identity, _stop_this_process):
             await serve(
-                application(registry, tokens),
+                application(registry, guard.door),
                 listener,
-                on_ready=lambda ready: on_ready(ready, registry),
+                on_ready=lambda ready: on_ready(f"{scheme}://{ready}", registry),
                 connections_max=settings.connections_max,
+                tls=guard.tls,
             )
         return 0 if registry.failure is None else 1
 
-    with asyncio.Runner(loop_factory=_event_loop) as runner:
+    with asyncio.Runner(loop_factory=event_loop) as runner:
         return runner.run(main())
 
 
 def _stop_this_process() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _event_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()

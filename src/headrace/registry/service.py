@@ -6,6 +6,7 @@ once its records are read back. Only the leader writes; the others hand writes o
 
 import asyncio
 import logging
+import ssl
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -50,6 +51,7 @@ class Registry:
         properties: Properties,
         settings: RegistrySettings,
         types: SchemaTypes | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.settings = settings
         self.types = types or SchemaTypes(
@@ -67,7 +69,7 @@ class Registry:
         )
         self._writer = LogWriter(properties, settings)
         self._writer_thread = ThreadPoolExecutor(1, "registry-writer")
-        self._forwarder = Forwarder(settings)
+        self._forwarder = Forwarder(settings, tls)
         self._writing = asyncio.Lock()
         self._leader_changed = asyncio.Event()
         self._taking_office: asyncio.Task[None] | None = None

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from headrace.http.access import BearerAccess, TokenFile
+from headrace.http.access import Access, Door
 from headrace.http.errors import JSON, HttpError, NotFound, Unavailable
 from headrace.http.operations import Operation, openapi
 from headrace.registry.errors import ErrorMessage, RegistryError, rendered
@@ -30,6 +30,7 @@ from headrace.runtime.exposition import CONTENT_TYPE, render
 _log = logging.getLogger(__name__)
 
 OPEN_PATHS = ("/health", "/ready")
+OPEN = Door()
 
 
 class NoSuchMethod(RegistryError):
@@ -40,20 +41,18 @@ class Broken(RegistryError):
     status, code = 500, 500
 
 
-def application(registry: Registry, tokens: TokenFile | None = None) -> ASGIApp:
-    """All of it; with tokens only for those who have one."""
-    app: ASGIApp = QuickAnswers(Application(registry, has_tokens=tokens is not None), registry)
-    if tokens is not None:
-        app = BearerAccess(app, tokens, OPEN_PATHS, rendered)
-    return app
+def application(registry: Registry, door: Door = OPEN) -> ASGIApp:
+    """All of it, for those who fit the door."""
+    app: ASGIApp = QuickAnswers(Application(registry, door), registry)
+    return app if door.is_open else Access(app, door, OPEN_PATHS, rendered)
 
 
 class ServerRoutes(Answering):
     """What is told of the server itself."""
 
-    def __init__(self, registry: Registry, *, has_tokens: bool) -> None:
+    def __init__(self, registry: Registry, door: Door) -> None:
         super().__init__(registry)
-        self._has_tokens = has_tokens
+        self._door = door
         self.described: list[Operation] = []
 
     def operations(self) -> list[Operation]:
@@ -111,15 +110,16 @@ class ServerRoutes(Answering):
             "Headrace schema registry",
             version("headrace"),
             self.described,
-            has_tokens=self._has_tokens,
+            has_tokens=self._door.tokens is not None,
+            has_users=self._door.users is not None,
             error=ErrorMessage,
         )
         return Response(msgspec.json.encode(document), media_type=JSON)
 
 
-def operations_of(registry: Registry, *, has_tokens: bool = False) -> list[Operation]:
+def operations_of(registry: Registry, door: Door = OPEN) -> list[Operation]:
     """Everything that a registry answers, its description of itself included."""
-    server = ServerRoutes(registry, has_tokens=has_tokens)
+    server = ServerRoutes(registry, door)
     server.described = [
         *SubjectRoutes(registry).operations(),
         *SchemaRoutes(registry).operations(),
@@ -132,9 +132,9 @@ def operations_of(registry: Registry, *, has_tokens: bool = False) -> list[Opera
 class Application:
     """Finds the operation of a request, and turns what it raises into an answer."""
 
-    def __init__(self, registry: Registry, *, has_tokens: bool = False) -> None:
+    def __init__(self, registry: Registry, door: Door = OPEN) -> None:
         self._registry = registry
-        self._router = Router(operations_of(registry, has_tokens=has_tokens))
+        self._router = Router(operations_of(registry, door))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         assert scope["type"] == "http", "the server is told to speak nothing else"

@@ -7,7 +7,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from headrace.http.access import read_tokens
+from headrace.http.access import Door, read_tokens
 from headrace.registry.routes.application import application
 from headrace.registry.settings import RegistrySettings
 from headrace.serdes.fingerprints import fingerprint, guid
@@ -398,7 +398,7 @@ async def test_with_tokens_only_those_who_have_one_are_answered(tmp_path: Path) 
     file = tmp_path / "tokens"
     file.write_text("secret-token\n")
     file.chmod(0o600)
-    app = application(RegistryWithoutKafka(), read_tokens(file))
+    app = application(RegistryWithoutKafka(), Door(tokens=read_tokens(file)))
     transport = httpx2.ASGITransport(app=app)
     async with httpx2.AsyncClient(transport=transport, base_url="http://registry") as client:
         refused = await client.get("/schemas/ids/1")
