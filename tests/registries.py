@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -94,11 +94,12 @@ class RegistryProcess:
         bootstrap: str,
         log: Path,
         settings: Mapping[str, str] | None = None,
-        listen: str = "127.0.0.1:0",
+        given: Sequence[str] = (),
+        **client: Any,
     ) -> None:
         options = [f"--set={name}={value}" for name, value in (settings or {}).items()]
         command = [sys.executable, "-m", "headrace.cli.main", "registry"]
-        command += ["--bootstrap", bootstrap, "--listen", listen, *options]
+        command += ["--bootstrap", bootstrap, "--listen", "127.0.0.1:0", *options, *given]
         self.log = log
         with log.open("ab") as file:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
@@ -106,7 +107,7 @@ class RegistryProcess:
         first = self.process.stdout.readline()
         assert "Headrace registry is ready on" in first, log.read_text()
         self.url = first.split()[-1]
-        self.client = httpx2.Client(base_url=self.url, timeout=60)
+        self.client = httpx2.Client(base_url=self.url, timeout=60, **client)
 
     def get(self, path: str, **parameters: Any) -> Any:
         answer = self.client.get(path, params=parameters)

@@ -31,6 +31,7 @@ from headrace.protocol.schemas.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
+from headrace.protocol.schemas.metadata import MetadataResponseTopic
 from headrace.protocol.schemas.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -76,6 +77,7 @@ class LogWriter:
         self._epoch = -1
         self._sequence = 0
         self._claimed_at: float | None = None
+        self._described: MetadataResponseTopic | None = None
 
     @property
     def has_claim(self) -> bool:
@@ -153,13 +155,14 @@ class LogWriter:
                 is_passing = isinstance(error, ConnectionLost | FencedLeaderEpoch) or getattr(
                     error, "retriable", False
                 )
+                self._described = None  # The partition may have another leader by now.
                 if not is_passing or time.monotonic() + pause_s > deadline:
                     raise
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
 
     def _produce_once(self, request: ProduceRequest, batch: bytes) -> int:
-        topic = self._admin.cluster.topic(self._topic)
+        topic = self._described = self._described or self._admin.cluster.topic(self._topic)
         partition = PartitionProduceData(index=0, records=batch)
         request.topic_data = [
             TopicProduceData(name=self._topic, topic_id=topic.topic_id, partition_data=[partition])
