@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
-from headrace.pipelines.commands import run, status, stop
+from headrace.pipelines.commands import drop_generation, replay, run, status, stop
 from headrace.pipelines.running.errors import FlowsFailed, PipelineRuns
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
@@ -155,6 +155,42 @@ def test_workers_that_are_killed_are_replaced_and_the_batch_repeated(running: Ru
             killed += 1
     assert killed
     running.send(400)
+    running.settle()
+
+
+def test_a_replay_of_what_goes_on_receiving_records_switches_and_loses_and_doubles_nothing(
+    running: Running,
+) -> None:
+    """ARC-2"""
+    folder = running.folder
+    is_built, errors = threading.Event(), []
+
+    def go_on() -> None:
+        """Records come all the while; at least once behind the switch."""
+        is_last = False
+        while not is_last:
+            is_last = is_built.is_set()
+            try:
+                running.send(20)
+            except BaseException as error:  # Told by the test.
+                errors.append(error)
+                return
+
+    sender = threading.Thread(target=go_on)
+    sender.start()
+    try:
+        replay(folder.path, overrides=folder.overrides, spark=folder.spark)
+    finally:
+        is_built.set()
+        sender.join(60)
+    assert errors == []
+    running.settle()
+    old = folder.lake.table("raw.numbers", 1)
+    assert folder.lake.table("raw.numbers").generation == 2
+    assert 0 < old.rows().num_rows < running.sent
+    dropped = drop_generation(folder.path, 1, overrides=folder.overrides)
+    assert set(dropped.tables) >= {"raw.numbers", "refined.parity"}
+    running.send(100)
     running.settle()
 
 

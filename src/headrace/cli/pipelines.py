@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.options import json_option, moment, name_value
-from headrace.cli.output import counted, print_json, print_line, print_table, warn
+from headrace.cli.options import confirm, json_option, moment, name_value
+from headrace.cli.output import counted, print_json, print_line, print_table, size_text, warn
+from headrace.cli.replay_text import print_comparison
 
 if TYPE_CHECKING:
     from headrace.pipelines.analysing.checking import Report
     from headrace.pipelines.commands import Overrides
-    from headrace.pipelines.running.replaying import Compared
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -242,24 +242,79 @@ def replay(
         if keep or no_switch or expect_equal:
             raise click.UsageError("--back goes with no other option of a replay")
         generations = commands.switch_back(folder, overrides=overrides)
-        compared: tuple[Compared, ...] = ()
-    else:
-        built = commands.replay(
-            folder,
-            keep=keep,
-            sinks=sinks,
-            is_switched=not no_switch,
-            must_be_equal=expect_equal,
-            overrides=overrides,
-        )
-        generations, compared = dict(built.generations), built.compared
-    if as_json:
-        print_json({"generations": generations, "compared": compared})
+        if as_json:
+            print_json({"generations": generations, "compared": []})
+        else:
+            print_table(("table", "generation"), list(generations.items()))
         return
-    rows = {one.table: (one.rows_before, one.rows_after) for one in compared}
+    built = commands.replay(
+        folder,
+        keep=keep,
+        sinks=sinks,
+        is_switched=not no_switch,
+        must_be_equal=expect_equal,
+        overrides=overrides,
+        show=(lambda built: None) if as_json else print_comparison,
+    )
+    if as_json:
+        print_json({"generations": built.generations, "compared": built.compared})
+        return
+    number = max(built.generations.values())
+    print_line(
+        f"generation {number} is built, and not switched to"
+        if no_switch
+        else f"generation {number} counts now; `--back` returns to the tables of before"
+    )
+
+
+@command.command("generations")
+@folder_argument
+@override_options
+@json_option
+def generations(folder: Path, as_json: bool, **given: Any) -> None:
+    """List the generations of a pipeline's tables that replays have built."""
+    from headrace.pipelines import commands
+
+    found = commands.generations(folder, overrides=_overrides(given))
+    if as_json:
+        print_json(found)
+        return
     print_table(
-        ("table", "generation", "rows before", "rows after"),
-        [(name, number, *rows.get(name, (None, None))) for name, number in generations.items()],
+        ("table", "generation", "rows", "size", ""),
+        [
+            (
+                one.table,
+                one.generation,
+                one.rows,
+                size_text(one.size_bytes),
+                "counts" if one.is_live else "",
+            )
+            for one in found
+        ],
+    )
+
+
+@command.command("drop-generation")
+@click.argument("folder", type=FOLDER)
+@click.argument("generation", type=click.IntRange(min=1))
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; scripts are never asked.")
+@override_options
+@json_option
+def drop_generation(folder: Path, generation: int, yes: bool, as_json: bool, **given: Any) -> None:
+    """Remove the tables of a GENERATION that does not count, with their checkpoints.
+
+    Tables that count are never removed. There is no way back to a generation that was dropped.
+    """
+    from headrace.pipelines import commands
+
+    confirm(f"Remove generation {generation} of the tables of {folder}?", yes=yes)
+    dropped = commands.drop_generation(folder, generation, overrides=_overrides(given))
+    if as_json:
+        print_json(dropped)
+        return
+    print_line(
+        f"generation {generation} of {', '.join(dropped.tables)} removed:"
+        f" {size_text(dropped.freed_bytes)} freed"
     )
 
 

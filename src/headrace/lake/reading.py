@@ -4,6 +4,7 @@ A file may be older than a column or than its type; what it lacks is null, what 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,19 @@ def run_sql(query: str, relations: Mapping[str, Any]) -> Any:
     """An SQL query over Arrow data by DuckDB, which is given nothing else to read or to load."""
     import duckdb
 
+    with connected(relations) as connection:
+        try:
+            connection.execute("SET enable_external_access = false")
+            return connection.sql(query).to_arrow_table()
+        except duckdb.Error as error:
+            raise LakeError(f"the query could not be answered: {error}") from error
+
+
+@contextmanager
+def connected(relations: Mapping[str, Any]) -> Iterator[Any]:
+    """A DuckDB of the moment that knows Arrow data under these names."""
+    import duckdb
+
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         # The wheel's merges write texts as views, and Arrow fails to compare these with the bounds
@@ -97,11 +111,7 @@ def run_sql(query: str, relations: Mapping[str, Any]) -> Any:
         connection.execute("SET disabled_optimizers = 'filter_pushdown'")
         for name, data in relations.items():
             connection.register(name, data)
-        try:
-            connection.execute("SET enable_external_access = false")
-            return connection.sql(query).to_arrow_table()
-        except duckdb.Error as error:
-            raise LakeError(f"the query could not be answered: {error}") from error
+        yield connection
 
 
 def quoted(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What `headrace pipelines` does: run, status, stop, replay, backfill, redrive.
+"""What `headrace pipelines` does: run, status, stop, replay, generations, backfill, redrive.
 
 Each takes folders of pipelines and what the command line says differently from their files.
 """
@@ -23,6 +23,7 @@ from headrace.pipelines.status import PipelineStatus
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from headrace.pipelines.running.generations import Dropped, TableGeneration
     from headrace.pipelines.running.pipeline_run import PipelineRun
     from headrace.pipelines.running.redriving import Redriven
     from headrace.pipelines.running.replaying import Replay
@@ -288,19 +289,22 @@ def replay(
     must_be_equal: bool = False,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
+    show: "Callable[[Replay], None]" = lambda built: None,
 ) -> "Replay":
-    """Build the tables anew beside the running ones, compare, and let the new ones count."""
+    """Build the tables anew beside the running ones, compare, show, and let the new ones count."""
     from headrace.pipelines.running.replaying import Sinks, build, switch
 
     (pipeline,) = load_all([folder], overrides or Overrides())
     chosen = None if sinks is None else Sinks(sinks)
     with state_of(pipeline).held("replay"), session_for([pipeline], spark) as session:
         built = build(session, pipeline, keep=keep, sinks=chosen)
+        show(built)
         different = [one.table for one in built.compared if not one.is_equal]
         if must_be_equal and different:
             raise PipelineError(
                 f"the replayed tables differ: {', '.join(different)}. Nothing was switched; look at"
-                " them with `headrace tables`, or replay without --expect-equal"
+                f" them with `headrace tables show --generation {max(built.generations.values())}`,"
+                " or replay without --expect-equal"
             )
         if is_switched:
             switch(session, pipeline, built, chosen)
@@ -325,6 +329,30 @@ def switch_back(
     Lake(pipeline.settings.lake).switch(earlier)
     state.forget_switch()
     return earlier
+
+
+def generations(
+    folder: str | Path, *, overrides: Overrides | None = None
+) -> "list[TableGeneration]":
+    """Every generation of a pipeline's tables, and what each takes on disk."""
+    from headrace.lake.catalog import Lake
+    from headrace.pipelines.running.generations import listed
+
+    (pipeline,) = load_all([folder], overrides or Overrides())
+    return listed(Lake(pipeline.settings.lake), pipeline.settings.name)
+
+
+def drop_generation(
+    folder: str | Path, generation: int, *, overrides: Overrides | None = None
+) -> "Dropped":
+    """Remove the tables and checkpoints of a generation that does not count."""
+    from headrace.lake.catalog import Lake
+    from headrace.pipelines.running.generations import drop
+
+    (pipeline,) = load_all([folder], overrides or Overrides())
+    state = state_of(pipeline)
+    with state.held("replay"):
+        return drop(Lake(pipeline.settings.lake), state, pipeline, generation)
 
 
 def backfill(

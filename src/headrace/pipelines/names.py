@@ -23,6 +23,11 @@ def is_source(name: str) -> bool:
     return name.startswith(f"{SOURCES}.")
 
 
+def is_quarantine(name: str) -> bool:
+    """Whether a table holds what another has refused."""
+    return name.startswith(f"{QUARANTINE}.")
+
+
 def complaint(name: str, zones: Collection[str], *, needs_zone: bool) -> str | None:
     """What is wrong with the name of a new dataset, or None.
 

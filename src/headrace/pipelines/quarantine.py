@@ -9,9 +9,10 @@ from headrace.pipelines.model import ERROR, Expectation, Violation
 UNREADABLE = "unreadable"
 """The rule that rows with an `_error` break, as quarantine names it."""
 
+QUARANTINED_AT = "quarantined_at"
 QUARANTINE_SCHEMA = pa.schema(
     [
-        ("quarantined_at", pa.timestamp("us", "UTC")),
+        (QUARANTINED_AT, pa.timestamp("us", "UTC")),
         ("table", pa.string()),
         ("flow", pa.string()),
         ("rule", pa.string()),

@@ -231,6 +231,18 @@ def remove_tree(directory: str) -> None:
         return
 
 
+def tree_size(directory: str) -> int:
+    """The bytes of all files below a directory; what vanishes meanwhile counts nothing."""
+    total = 0
+    for place, _, found in os.walk(directory):
+        for name in found:
+            try:
+                total += os.lstat(os.path.join(place, name)).st_size
+            except FileNotFoundError:
+                continue
+    return total
+
+
 def make_directories(path: str) -> None:
     os.makedirs(path, exist_ok=True)
 

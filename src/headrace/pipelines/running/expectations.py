@@ -26,7 +26,7 @@ from headrace.pipelines.model import (
     UniqueKey,
     Violation,
 )
-from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, UNREADABLE
+from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, UNREADABLE
 from headrace.pipelines.running.errors import ExpectationFailed
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def _refused_rows(
     refused = batch.filter(is_refused)
     rows = refused.select(columns).to_pylist()
     content: dict[str, Any] = {
-        "quarantined_at": pa.array([now] * count, pa.timestamp("us", "UTC")),
+        QUARANTINED_AT: pa.array([now] * count, pa.timestamp("us", "UTC")),
         "table": pa.array([checks.table] * count),
         "flow": pa.array([checks.flow] * count),
         "rule": rules.filter(is_refused),

@@ -194,8 +194,10 @@ class PipelineRun:
         )
 
     def _writer(self, rows: "DataFrame", flow: Flow, state: FlowState) -> "DataStreamWriter":
+        # A replay may run in the session of what it will replace, where names must differ.
+        suffix = f".{state.directory.name}" if self.generations else ""
         return (
-            rows.writeStream.queryName(f"{self.name}.{flow.name}")
+            rows.writeStream.queryName(f"{self.name}.{flow.name}{suffix}")
             .outputMode(output_mode(flow, self.pipeline.datasets[flow.target]))
             .option("checkpointLocation", str(state.checkpoint))
         )

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 
 from headrace.client.admin import Admin
 from headrace.client.partitions import EARLIEST
-from headrace.lake.tables import Table
+from headrace.lake import comparing
+from headrace.lake.comparing import Contents
 from headrace.pipelines.model import Flow, Pipeline, Sink
+from headrace.pipelines.names import is_quarantine
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.quarantine import QUARANTINED_AT
 from headrace.pipelines.running.pipeline_run import FIRST_GENERATION, PipelineRun
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.runner import PipelineRunner, raise_failures
@@ -42,15 +45,11 @@ class Compared:
     """A table as it was and as it has become."""
 
     table: str
-    rows_before: int
-    rows_after: int
-    columns_added: tuple[str, ...] = ()
-    columns_removed: tuple[str, ...] = ()
+    contents: Contents
 
     @property
     def is_equal(self) -> bool:
-        is_same_shape = not self.columns_added and not self.columns_removed
-        return is_same_shape and self.rows_before == self.rows_after
+        return self.contents.is_equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ def next_generations(run: PipelineRun, keep: Sequence[str]) -> dict[str, int]:
         (max(known[name].generations) for name in made if name in known),
         default=FIRST_GENERATION,
     )
-    return dict.fromkeys(made, newest + 1)
+    return dict.fromkeys(made, max(newest, run.state.newest_dropped()) + 1)
 
 
 def is_built_anew(table: str, keep: Sequence[str]) -> bool:
@@ -151,7 +150,7 @@ def is_built_anew(table: str, keep: Sequence[str]) -> bool:
 def zone_of(table: str) -> str:
     """The zone of a table; quarantine belongs to the zone of the table that refused the rows."""
     zone, _, name = table.partition(".")
-    return name.partition("__")[0] if zone == "quarantine" else zone
+    return name.partition("__")[0] if is_quarantine(table) else zone
 
 
 def without_outlets(pipeline: Pipeline, generations: Mapping[str, int]) -> Pipeline:
@@ -191,24 +190,15 @@ def rows_moved(run: PipelineRun) -> int:
 
 
 def compare(run: PipelineRun, generations: Mapping[str, int]) -> list[Compared]:
-    """Each table before and after, by rows and columns."""
-    found = []
-    for name in sorted(generations):
-        before = run.lake.table(name, run.generation_of(name))
-        after = run.lake.table(name, generations[name])
-        old, new = set(before.schema.names), set(after.schema.names)
-        found.append(
-            Compared(
-                table=name,
-                rows_before=row_count(before),
-                rows_after=row_count(after),
-                columns_added=tuple(sorted(new - old)),
-                columns_removed=tuple(sorted(old - new)),
-            )
+    """Each table before and after, by what it holds."""
+    return [
+        Compared(
+            name,
+            comparing.compare(
+                run.lake.table(name, run.generation_of(name)),
+                run.lake.table(name, generation),
+                ignored=[QUARANTINED_AT] if is_quarantine(name) else (),
+            ),
         )
-    return found
-
-
-def row_count(table: Table) -> int:
-    """The rows of a table, by what its files say of themselves."""
-    return sum(max(file.rows, 0) for file in table.files())
+        for name, generation in sorted(generations.items())
+    ]

@@ -4,6 +4,7 @@
         lock                            held by the one process that runs it
         status.json                     how it stands, for `headrace pipelines status`
         stop                            there when someone has asked the run to end
+        switches.json                   the ways back from replays, and which numbers are used up
         flows/<flow>/g<generation>/     identity, checkpoint/, starts/, report.json
 
 A flow has one folder per generation of its table: a replay builds the next generation beside the
@@ -15,7 +16,8 @@ import fcntl
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -178,9 +180,9 @@ class PipelineState:
 
     def note_switch(self, before: Mapping[str, int]) -> None:
         """Remember which generations counted before a switch, for the way back."""
-        notes = read_json(self.directory / "switches.json").get("before", [])
-        content = json.dumps({"before": [*notes, dict(before)]}).encode()
-        files.replace_file(str(self.directory / "switches.json"), content)
+        content = read_json(self.directory / "switches.json")
+        content["before"] = [*content.get("before", []), dict(before)]
+        files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
 
     def last_switch(self) -> dict[str, int]:
         """The generations that counted before the last switch."""
@@ -188,9 +190,38 @@ class PipelineState:
         return dict(notes[-1]) if notes else {}
 
     def forget_switch(self) -> None:
-        notes = read_json(self.directory / "switches.json").get("before", [])
-        content = json.dumps({"before": notes[:-1]}).encode()
-        files.replace_file(str(self.directory / "switches.json"), content)
+        content = read_json(self.directory / "switches.json")
+        content["before"] = content.get("before", [])[:-1]
+        files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
+
+    def note_drop(self, generation: int, tables: Collection[str]) -> None:
+        """Forget the ways back to tables that are dropped, and that their number was used.
+
+        A number is never given twice: a flow to a topic may have read the tables that had it, and
+        would take new ones for them.
+        """
+        content = read_json(self.directory / "switches.json")
+        content["before"] = [
+            note
+            for note in content.get("before", [])
+            if all(note.get(table) != generation for table in tables)
+        ]
+        content["newest"] = max(generation, self.newest_dropped())
+        files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
+
+    def newest_dropped(self) -> int:
+        """The highest number of a generation that was dropped; 0 if none was."""
+        return int(read_json(self.directory / "switches.json").get("newest", 0))
+
+    def forget_flows(self, names: Iterable[str], generation: int) -> int:
+        """Remove the checkpoints of flows whose tables are dropped; the answer is their bytes."""
+        freed = 0
+        for name in names:
+            directory = self.flow(name, generation).directory
+            if directory.is_dir():
+                freed += files.tree_size(str(directory))
+                shutil.rmtree(directory)
+        return freed
 
     def ask_to_stop(self) -> None:
         files.replace_file(str(self.directory / "stop"), b"")

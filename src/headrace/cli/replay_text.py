@@ -1,0 +1,55 @@
+"""What a replay has found, told before it switches."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from headrace.cli.output import counted, print_line, print_table
+from headrace.cli.table_rows import cell
+
+if TYPE_CHECKING:
+    from headrace.lake.comparing import Contents
+    from headrace.pipelines.running.replaying import Replay
+
+
+def print_comparison(built: "Replay") -> None:
+    """One line per table, then what differs in those that do, with some of their rows."""
+    print_table(
+        ("table", "generation", "rows before", "rows after", "only before", "only after"),
+        [
+            (
+                one.table,
+                built.generations[one.table],
+                one.contents.rows_before,
+                one.contents.rows_after,
+                one.contents.only_before,
+                one.contents.only_after,
+            )
+            for one in built.compared
+        ],
+    )
+    for one in built.compared:
+        if not one.is_equal:
+            print_line("")
+            print_line(f"{one.table} differs: {difference_text(one.contents)}")
+            _print_examples(one.contents.examples)
+
+
+def difference_text(contents: "Contents") -> str:
+    """In which columns, in a line."""
+    parts = [f"{name} in {counted(rows, 'row')}" for name, rows in contents.columns.items()]
+    for word, names in (
+        ("new", contents.columns_added),
+        ("gone", contents.columns_removed),
+        ("of another type", contents.columns_retyped),
+    ):
+        parts += [f"{name} is {word}" for name in names]
+    return ", ".join(parts) or "the same values, in other rows"
+
+
+def _print_examples(examples: tuple[tuple[str, Mapping[str, Any]], ...]) -> None:
+    if examples:
+        columns = list(examples[0][1])
+        print_table(
+            ("", *columns),
+            [(sign, *(cell(row[name]) for name in columns)) for sign, row in examples],
+        )

@@ -1,0 +1,96 @@
+"""The generations of a pipeline's tables: which there are, and how one that is old goes away.
+
+A replay builds a generation beside the one that counts and switches to it. The old one stays for
+the way back, and takes room until it is dropped.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from headrace.lake.catalog import Entry, Lake
+from headrace.pipelines.model import Pipeline
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.state import PipelineState
+from headrace.runtime import files
+
+
+@dataclass(frozen=True, slots=True)
+class TableGeneration:
+    """One building of one table."""
+
+    table: str
+    generation: int
+    is_live: bool
+    rows: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """What was removed, and how many bytes are free for it."""
+
+    generation: int
+    tables: tuple[str, ...]
+    freed_bytes: int
+
+
+def listed(lake: Lake, pipeline: str) -> list[TableGeneration]:
+    """All generations of the tables of a pipeline, with what they take on disk."""
+    return [
+        _measured(lake, entry, number)
+        for entry in lake.entries()
+        for number in sorted(entry.generations)
+        if entry.generations[number].pipeline == pipeline
+    ]
+
+
+def drop(lake: Lake, state: PipelineState, pipeline: Pipeline, generation: int) -> Dropped:
+    """Remove what a pipeline has of a generation, but for tables in which it counts.
+
+    Ways back are forgotten first, then tables go, and checkpoints last: a crash between leaves
+    checkpoints that nothing refers to, and the same command removes the rest. Checkpoints of flows
+    to topics stay; they are what keeps records from being sent again.
+    """
+    name = pipeline.settings.name
+    entries = [
+        entry
+        for entry in lake.entries()
+        if generation in entry.generations and entry.generations[generation].pipeline == name
+    ]
+    old = [entry.name for entry in entries if entry.current not in (None, generation)]
+    if not old:
+        raise PipelineError(_refusal(lake, name, generation, is_there=bool(entries)))
+    state.note_drop(generation, old)
+    freed = 0
+    for table in old:
+        freed += files.tree_size(str(lake.table(table, generation).place))
+        lake.drop(table, generation)
+    freed += state.forget_flows(_flow_names(pipeline, old), generation)
+    return Dropped(generation, tuple(old), freed)
+
+
+def _flow_names(pipeline: Pipeline, tables: Collection[str]) -> list[str]:
+    """The flows into these tables; that of a merged view has the name of its table."""
+    return [*tables, *(flow.name for flow in pipeline.flows if flow.target in tables)]
+
+
+def _refusal(lake: Lake, pipeline: str, generation: int, *, is_there: bool) -> str:
+    if is_there:
+        return (
+            f"generation {generation} of {pipeline} is the one that counts; it is never removed."
+            " Switch first, with `headrace pipelines replay`, or `replay --back`"
+        )
+    numbers = {one.generation for one in listed(lake, pipeline)}
+    found = ", ".join(map(str, sorted(numbers))) or "none"
+    return f"{pipeline} has no generation {generation}; there are: {found}"
+
+
+def _measured(lake: Lake, entry: Entry, generation: int) -> TableGeneration:
+    table = lake.table(entry.name, generation)
+    return TableGeneration(
+        table=entry.name,
+        generation=generation,
+        is_live=entry.current == generation,
+        rows=sum(max(file.rows, 0) for file in table.files()),
+        size_bytes=files.tree_size(str(table.place)),
+    )

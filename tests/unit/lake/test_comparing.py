@@ -1,0 +1,105 @@
+"""Two tables compared by what they hold."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.lake import comparing
+from headrace.lake.catalog import Lake
+from headrace.lake.comparing import compare
+from headrace.lake.tables import Table
+from tests.lakes import appended, numbers
+
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("name", pa.string()),
+        ("price", pa.float64()),
+        ("tags", pa.list_(pa.string())),
+    ]
+)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path)
+
+
+def row(number: int, **more: Any) -> dict[str, Any]:
+    return {"id": number, "name": f"n{number % 3}", "price": 0.5, "tags": ["a", None], **more}
+
+
+def tables(lake: Lake, old: list[dict[str, Any]], new: list[dict[str, Any]]) -> tuple[Table, Table]:
+    """The same table in two generations, each row of the second in a commit of its own."""
+    before = lake.create("raw.o", SCHEMA)
+    after = lake.create("raw.o", SCHEMA, generation=2, partition_by=["name"])
+    appended(before, old)
+    for one in new:
+        appended(after, [one])
+    return before, after
+
+
+def test_the_same_rows_in_another_order_and_other_files_are_equal(lake: Lake) -> None:
+    rows = [row(1), row(2, name=None, price=None), row(2, name=None, price=None), row(3, tags=None)]
+    found = compare(*tables(lake, rows, rows[::-1]))
+    assert found.is_equal
+    assert (found.rows_before, found.rows_after) == (4, 4)
+
+
+def test_as_many_rows_with_other_values_differ_and_the_column_is_named(lake: Lake) -> None:
+    found = compare(*tables(lake, [row(n) for n in range(4)], [row(n, price=n) for n in range(4)]))
+    assert not found.is_equal
+    assert (found.only_before, found.only_after, found.columns) == (4, 4, {"price": 4})
+    assert found.examples[0] == ("-", row(found.examples[0][1]["id"]))
+    assert {sign for sign, _ in found.examples} == {"-", "+"}
+
+
+def test_a_row_that_is_there_once_more_is_found(lake: Lake) -> None:
+    found = compare(*tables(lake, [row(1), row(1)], [row(1), row(1), row(1)]))
+    assert (found.only_before, found.only_after) == (0, 1)
+
+
+def test_values_that_have_changed_places_are_found_though_no_column_differs(lake: Lake) -> None:
+    found = compare(
+        *tables(lake, [row(1, price=1), row(2, price=2)], [row(1, price=2), row(2, price=1)])
+    )
+    assert (found.only_before, found.only_after, found.columns) == (2, 2, {})
+
+
+def test_a_column_that_honest_buildings_never_share_can_be_passed_over(lake: Lake) -> None:
+    pair = tables(lake, [row(1, price=1)], [row(1, price=2)])
+    assert compare(*pair, ignored=["price"]).is_equal
+
+
+def test_columns_that_came_went_or_have_another_type_are_told(lake: Lake) -> None:
+    before = lake.create("raw.o", pa.schema([("id", pa.int32()), ("old", pa.string())]))
+    after = lake.create(
+        "raw.o", pa.schema([("id", pa.int64()), ("new", pa.string())]), generation=2
+    )
+    found = compare(before, after)
+    assert found.columns_added == ("new",)
+    assert found.columns_removed == ("old",)
+    assert found.columns_retyped == ("id",)
+    assert not found.is_equal
+
+
+def test_tables_without_a_common_column_are_compared_by_their_rows(lake: Lake) -> None:
+    before = lake.create("raw.o", pa.schema([("a", pa.int64())]))
+    after = lake.create("raw.o", pa.schema([("b", pa.int64())]), generation=2)
+    appended(before, [{"a": 1}, {"a": 2}])
+    found = compare(before, after)
+    assert (found.only_before, found.only_after) == (2, 0)
+
+
+def test_more_than_fits_into_memory_is_counted_on_disk(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comparing, "MEMORY_MAX", "32MB")
+    schema = pa.schema([("id", pa.int64()), ("name", pa.string())])
+    before, after = lake.create("raw.o", schema), lake.create("raw.o", schema, generation=2)
+    numbers(before, *range(300_000))
+    numbers(after, *range(1, 300_001))
+    found = compare(before, after)
+    assert (found.only_before, found.only_after) == (1, 1)

@@ -1,0 +1,95 @@
+"""Generations of a pipeline's tables: listed, and dropped when they do not count."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headrace.lake.catalog import Lake
+from headrace.pipelines.model import Pipeline
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.generations import drop, listed
+from headrace.pipelines.running.state import PipelineState
+from tests.declared_pipelines import load_folder
+from tests.lakes import numbers
+
+SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
+TABLES = """
+CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.orders);
+CREATE STREAMING TABLE staging.o;
+CREATE FLOW f AS INSERT INTO staging.o BY NAME SELECT id FROM STREAM(raw.o);
+"""
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Pipeline:
+    return load_folder(tmp_path, {"tables.sql": TABLES})
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Two tables, of which one was built twice and switched; raw was kept."""
+    lake = Lake(tmp_path / "lake")
+    numbers(lake.create("raw.o", SCHEMA, pipeline="shop"), 1, 2, 3)
+    for generation in (1, 2):
+        made = lake.create("staging.o", SCHEMA, pipeline="shop", generation=generation)
+        numbers(made, *range(generation))
+    lake.create("staging.others", SCHEMA, pipeline="bank", generation=2)
+    lake.switch({"staging.o": 2})
+    return lake
+
+
+@pytest.fixture
+def state(lake: Lake) -> PipelineState:
+    state = PipelineState.of(lake.root, "shop")
+    for flow, generation in (("raw.o", 1), ("f", 1), ("f", 2)):
+        state.flow(flow, generation).writer()
+    state.note_switch({"staging.o": 1})
+    return state
+
+
+def test_all_generations_are_listed_with_what_they_take(lake: Lake) -> None:
+    found = [(one.table, one.generation, one.is_live, one.rows) for one in listed(lake, "shop")]
+    assert found == [
+        ("raw.o", 1, True, 3),
+        ("staging.o", 1, False, 1),
+        ("staging.o", 2, True, 2),
+    ]
+    assert all(one.size_bytes > 0 for one in listed(lake, "shop"))
+
+
+def test_an_old_generation_goes_with_its_checkpoints_and_says_what_it_frees(
+    lake: Lake, state: PipelineState, pipeline: Pipeline
+) -> None:
+    """Of a number that raw has too only what does not count goes."""
+    place = lake.table("staging.o", 1).place
+    size = next(one.size_bytes for one in listed(lake, "shop") if not one.is_live)
+    dropped = drop(lake, state, pipeline, 1)
+    assert dropped.tables == ("staging.o",)
+    assert dropped.freed_bytes > size
+    assert not place.exists()
+    assert lake.table("raw.o").rows().num_rows == 3
+    known = [state.flow(*one).is_known for one in (("raw.o", 1), ("f", 1), ("f", 2))]
+    assert known == [True, False, True]
+
+
+def test_the_way_back_is_forgotten_and_the_number_is_not_given_again(
+    lake: Lake, state: PipelineState, pipeline: Pipeline
+) -> None:
+    drop(lake, state, pipeline, 1)
+    assert state.last_switch() == {}
+    state.note_switch({"staging.o": 2})
+    assert (state.last_switch(), state.newest_dropped()) == ({"staging.o": 2}, 1)
+
+
+def test_what_counts_is_never_dropped(lake: Lake, state: PipelineState, pipeline: Pipeline) -> None:
+    with pytest.raises(PipelineError, match="never removed"):
+        drop(lake, state, pipeline, 2)
+    assert lake.table("staging.o").rows().num_rows == 2
+
+
+def test_a_generation_that_there_is_not_is_told(
+    lake: Lake, state: PipelineState, pipeline: Pipeline
+) -> None:
+    with pytest.raises(PipelineError, match="no generation 7; there are: 1, 2"):
+        drop(lake, state, pipeline, 7)
