@@ -369,7 +369,7 @@ def backfill(
     (pipeline,) = load_all([folder], overrides or Overrides())
     with held([pipeline]), session_for([pipeline], spark) as session:
         made = prepared(session, pipeline)
-        flows = [flow for flow in pipeline.flows if flow.target == table]
+        flows = [flow for flow in made.pipeline.flows if flow.target == table]
         if not flows:
             raise PipelineError(f"no flow of {pipeline.settings.name} writes to {table}")
         return {flow.name: backfill_flow(made, flow, from_ms=from_ms) for flow in flows}

@@ -132,6 +132,8 @@ class Flow:
     """A processing-time interval such as `10 seconds`; None takes the pipeline's."""
     realtime: str | None = None
     """The checkpoint interval of Spark's real-time mode, which only the stock connector has."""
+    keeps_payloads: bool = False
+    """Whether rows bring the bytes that they were made of, for quarantine; analysis decides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Topics as a pipeline reads them: where they are, how their payloads are read, what may enter."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,13 @@ def source_options(
         if source.schema is not None:
             options["schema"] = source.schema
     return {**options, **source.options}
+
+
+def keeping_payloads(source: Source) -> Source:
+    """The source with the bytes of every record in `_payload`, unless its options say otherwise."""
+    if source.connector != "headrace" or source.format == "bytes":
+        return source
+    return replace(source, options={"keepPayloads": "true", **source.options})
 
 
 def admitted(rows: "DataFrame", source: Source) -> "DataFrame":

@@ -8,11 +8,17 @@ that read it are not analysed, and not complained about.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from headrace.pipelines.analysing.graph import Consumer, Graph, consumers, graph_of
+from headrace.pipelines.analysing.original_bytes import (
+    source_behind,
+    wants_bytes,
+    with_payload,
+)
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.analysing.spark_errors import line_in_folder, line_of, short_text
 from headrace.pipelines.analysing.stand_ins import (
@@ -23,11 +29,13 @@ from headrace.pipelines.analysing.stand_ins import (
 )
 from headrace.pipelines.model import (
     ERROR,
+    PAYLOAD,
     RESERVED,
     Changes,
     Dataset,
     Pipeline,
     Place,
+    Query,
     Sink,
     Source,
     StreamingTable,
@@ -63,6 +71,8 @@ class Analysis:
         """The columns of each dataset that could be analysed."""
         self.frames: dict[str, DataFrame] = {}
         """The frame of each query, by the name of its flow or view."""
+        self.kept: dict[str, Query] = {}
+        """For flows whose rows can bring the bytes that they were made of, the query that does."""
         self._consumers: dict[str, list[Consumer]] = {}
         for consumer in consumers(pipeline):
             self._consumers.setdefault(consumer.target, []).append(consumer)
@@ -162,6 +172,7 @@ class Analysis:
         for consumer in made:
             with self.complaining(consumer.place):
                 self.frames[consumer.name] = self._evaluated(consumer)
+                self._keep_bytes(consumer)
         if isinstance(dataset, TemporaryView | Sink):
             if dataset.name in self.frames:
                 self.schemas[dataset.name] = self.frames[dataset.name].schema
@@ -174,6 +185,30 @@ class Analysis:
     def _evaluated(self, consumer: Consumer) -> "DataFrame":
         reader = RecordingReader(self, self.reads.setdefault(consumer.name, []))
         return evaluate(consumer.query, reader)
+
+    def _keep_bytes(self, consumer: Consumer) -> None:
+        """Let a flow bring the original bytes of its rows, where quarantine may want them."""
+        flow = next((one for one in self.pipeline.flows if one.name == consumer.name), None)
+        source = source_behind(consumer.query, self.pipeline, self.reads[consumer.name])
+        if flow is None or source is None or not wants_bytes(flow, self.pipeline):
+            return
+        columns = self.frames[consumer.name].columns
+        if PAYLOAD in columns:
+            self.kept[consumer.name] = consumer.query
+        elif (query := with_payload(consumer.query, source)) is not None:
+            frame = self._tried(replace(consumer, query=query))
+            if frame is not None and frame.columns == [*columns, PAYLOAD]:
+                self.frames[consumer.name] = frame
+                self.kept[consumer.name] = query
+
+    def _tried(self, consumer: Consumer) -> "DataFrame | None":
+        """The frame of a query of our own making; None if Spark does not take it."""
+        from pyspark.errors import PySparkException
+
+        try:
+            return self._evaluated(consumer)
+        except PySparkException:
+            return None  # An aggregate, for one: its rows are of several records.
 
     def _stored(self, dataset: Dataset, made: Sequence[Consumer]) -> "StructType":
         """The columns that a table keeps of what its flows bring."""

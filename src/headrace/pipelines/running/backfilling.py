@@ -76,7 +76,7 @@ def _finish(run: PipelineRun, flow: Flow, note: Note, path: Path) -> Outcome:
     token = Token(f"{run.flow_state(flow).writer()}/backfill", note.done)
     outcome = Outcome(is_repeated=True)
     if not target.has(token):
-        reads = run.reads()
+        reads = run.reads(keeps_payloads=flow.keeps_payloads)
         given = {}
         for name in run.preparation.inputs[flow.target]:
             if is_source(name) and (source := reads.source(name)) is not None:

@@ -3,6 +3,7 @@
 import datetime as dt
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,8 @@ class PipelineRun:
         """
         register_sources(self.spark)
         self.preparation.prepare(is_rebuilt)
+        flows = tuple(map(self.preparation.as_run, self.pipeline.flows))
+        self.pipeline = replace(self.pipeline, flows=flows)
         self._prepared = {name: self.generation_of(name) for name in self.preparation.made}
         for flow in self.flows():
             is_sent = isinstance(self.pipeline.datasets[flow.target], Sink)
@@ -142,7 +145,7 @@ class PipelineRun:
         if isinstance(self.pipeline.datasets[flow.target], Sink):
             self.state.mark_sink(state)
         choose_pool(self.spark, pool_of(self._priority(flow)))
-        reader = LiveReader(self.reads(), state)
+        reader = LiveReader(self.reads(keeps_payloads=flow.keeps_payloads), state)
         target = self.pipeline.datasets[flow.target]
         if isinstance(target, MergedView):
             parts = MergedParts.of(self, target)
@@ -157,10 +160,12 @@ class PipelineRun:
         writer = writer.foreachBatch(batches)
         return self._triggered(writer, flow, is_once=is_once).start()
 
-    def reads(self) -> TableReads:
+    def reads(self, *, keeps_payloads: bool = False) -> TableReads:
         """What readers share: the tables, each of the generation that this run reads."""
         generations = self._current() | self.generations
-        return TableReads(self.spark, self.pipeline, self.lake, generations)
+        return TableReads(
+            self.spark, self.pipeline, self.lake, generations, keeps_payloads=keeps_payloads
+        )
 
     def lineage(self, flow: str, offsets: Spans | None = None) -> Lineage:
         """What a commit says of itself that is no batch of a stream."""

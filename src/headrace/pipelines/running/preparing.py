@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -76,6 +77,11 @@ class Preparation:
             self.inputs[name] = self._behind(edge.source for edge in graph.inputs(name))
         for name in self._order:
             self._make(name)
+
+    def as_run(self, flow: Flow) -> Flow:
+        """A flow with the original bytes of its rows, where that is possible and of use."""
+        query = self._analysis.kept.get(flow.name)
+        return flow if query is None else replace(flow, query=query, keeps_payloads=True)
 
     def levels(self) -> list[list[str]]:
         """The datasets in the order in which a single pass brings everything through."""

@@ -16,7 +16,7 @@ from headrace.pipelines.model import (
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.state import FlowState
-from headrace.pipelines.sources import admitted, source_options
+from headrace.pipelines.sources import admitted, keeping_payloads, source_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,11 +31,14 @@ class TableReads:
         pipeline: Pipeline,
         lake: Lake,
         generations: Mapping[str, int] | None = None,
+        *,
+        keeps_payloads: bool = False,
     ) -> None:
         self.spark = spark
         self.pipeline = pipeline
         self.lake = lake
         self.generations = generations or {}
+        self._keeps_payloads = keeps_payloads
 
     def source(self, name: str) -> Source | None:
         """The source behind `sources.x`; None if the name is a table's."""
@@ -48,7 +51,7 @@ class TableReads:
                 f"pipeline.toml has no [sources.{short}]; it has"
                 f" {', '.join(sorted(self.pipeline.sources)) or 'none'}"
             )
-        return found
+        return keeping_payloads(found) if self._keeps_payloads else found
 
     def table_options(self, name: str) -> dict[str, str]:
         """What Spark's reader of a table has to know."""

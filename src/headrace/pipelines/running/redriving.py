@@ -104,7 +104,7 @@ def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, name: str) -> in
 def _made_anew(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
     """The flow over the very records that its refused rows came from."""
     wanted = run.spark.createDataFrame(rows.select(list(_PLACE))).distinct()
-    reads = run.reads()
+    reads = run.reads(keeps_payloads=flow.keeps_payloads)
     given = {name: _only(reads, name, wanted) for name in run.preparation.inputs[flow.target]}
     return evaluate(flow.query, SnapshotReader(reads, given))
 

@@ -81,6 +81,8 @@ class RowOptions:
     has_headers: bool = False
     metadata_prefix: str = ""
     """Goes before topic, partition and the like, where a payload has columns of these names."""
+    keeps_payloads: bool = False
+    """Whether decoded rows have their bytes too, and not only those that could not be decoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +198,7 @@ def parse_rows(options: Mapping[str, str]) -> RowOptions:
         columns=reader.words("columns"),
         has_headers=reader.flag("includeHeaders", default=False),
         metadata_prefix=reader.text("metadataPrefix") or "",
+        keeps_payloads=reader.flag("keepPayloads", default=False),
     )
 
 

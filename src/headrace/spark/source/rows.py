@@ -1,8 +1,8 @@
 """The columns that Spark sees: their schema, and RecordBatches of exactly that schema.
 
 Without a payload format they are the stock connector's. With one they are the decoded columns,
-`_error` and `_payload` (the bytes, only where they could not be decoded), and where the record
-came from.
+`_error` and `_payload` (the bytes, only where they could not be decoded, unless all are kept), and
+where the record came from.
 """
 
 from collections.abc import Sequence
@@ -93,8 +93,16 @@ def _offered(decoder: Decoder | None, prefix: str) -> dict[str, Any]:
 class Rows:
     """Makes RecordBatches out of the columns of records."""
 
-    def __init__(self, schema: Any, decoder: Decoder | None = None, prefix: str = "") -> None:
+    def __init__(
+        self,
+        schema: Any,
+        decoder: Decoder | None = None,
+        prefix: str = "",
+        *,
+        keeps_payloads: bool = False,
+    ) -> None:
         self._schema = schema
+        self._keeps_payloads = keeps_payloads
         self._decoder = decoder
         self._prefix = prefix
         self._constants: dict[tuple[str, object], Any] = {}
@@ -127,7 +135,10 @@ class Rows:
         found = {name: decoded.columns.column(index) for index, name in enumerate(names)}
         found[ERROR] = decoded.errors
         if PAYLOAD in self._schema.names:
-            found[PAYLOAD] = _where_bad(decoded.errors, records.values)
+            is_kept = self._keeps_payloads
+            found[PAYLOAD] = (
+                records.values if is_kept else _where_bad(decoded.errors, records.values)
+            )
         return found
 
     def _of_record(

@@ -41,7 +41,12 @@ class TaskReader:
         options = self._options
         brokers = shared_brokers(options.properties, patience_s=None)
         schema = to_arrow_schema(self._schema, timezone="UTC")
-        rows = Rows(schema, self._decoder, options.rows.metadata_prefix)
+        rows = Rows(
+            schema,
+            self._decoder,
+            options.rows.metadata_prefix,
+            keeps_payloads=options.rows.keeps_payloads,
+        )
         reader = RangeReader(
             brokers,
             share,

@@ -70,6 +70,12 @@ def test_a_bad_payload_becomes_a_row_with_the_error_and_the_bytes() -> None:
     assert found[0]["topic"] == "orders"
 
 
+def test_all_payloads_are_kept_where_that_is_asked_for() -> None:
+    rows = Rows(row_schema(decoder=Lengths()), Lengths(), keeps_payloads=True)
+    found = rows.batch(PLACE, records(b"abc", b""), is_append_time=False).to_pylist()
+    assert [row["_payload"] for row in found] == [b"abc", b""]
+
+
 def test_a_payload_that_is_not_asked_for_is_not_even_copied() -> None:
     schema = row_schema(["offset"], decoder=Lengths())
     assert not Rows(schema, Lengths()).wanted.values

@@ -1,0 +1,101 @@
+"""Which queries can bring the bytes of their records along."""
+
+from pathlib import Path
+
+import pytest
+
+from headrace.pipelines.analysing.original_bytes import source_behind, wants_bytes, with_payload
+from headrace.pipelines.analysing.reads import Read, reads_of
+from headrace.pipelines.model import Place, Source
+from tests.declared_pipelines import load_folder
+
+DECODED = Source("orders", Place("pipeline.toml", 1), format="json", schema="id BIGINT")
+BYTES = Source("orders", Place("pipeline.toml", 1))
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        (
+            "SELECT id FROM STREAM(sources.orders)",
+            "SELECT id, _payload FROM STREAM(sources.orders)",
+        ),
+        (
+            "SELECT id\n  FROM STREAM sources.orders AS o WHERE o.id IS DISTINCT FROM 3",
+            "SELECT id, _payload\n  FROM STREAM sources.orders AS o WHERE o.id IS DISTINCT FROM 3",
+        ),
+        (
+            "SELECT * EXCEPT (x), extract(day FROM ts) d FROM STREAM(sources.orders) o",
+            "SELECT * EXCEPT (x), extract(day FROM ts) d, _payload FROM STREAM(sources.orders) o",
+        ),
+        (
+            "SELECT id -- FROM the topic\nFROM STREAM(sources.orders)",
+            "SELECT id, _payload -- FROM the topic\nFROM STREAM(sources.orders)",
+        ),
+    ],
+)
+def test_a_query_that_only_chooses_gets_one_more_column(query: str, kept: str) -> None:
+    assert with_payload(query, DECODED) == kept
+
+
+def test_bytes_that_are_not_decoded_are_the_value() -> None:
+    query = "SELECT CAST(value AS STRING) AS text FROM STREAM(sources.orders)"
+    assert with_payload(query, BYTES) == (
+        "SELECT CAST(value AS STRING) AS text, value AS _payload FROM STREAM(sources.orders)"
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT DISTINCT id FROM STREAM(sources.orders)",
+        "SELECT id, count(*) AS n FROM STREAM(sources.orders) GROUP BY id",
+        "SELECT id, count(*) AS n FROM STREAM(sources.orders) WHERE id > 1 GROUP BY ALL",
+        "SELECT id FROM STREAM(sources.orders) JOIN raw.x USING (id)",
+        "SELECT id FROM STREAM(sources.orders), raw.x",
+        "SELECT id FROM STREAM(sources.orders) UNION ALL SELECT id FROM STREAM(sources.orders)",
+        "SELECT id FROM (SELECT id FROM STREAM(sources.orders))",
+        "SELECT id, tag FROM STREAM(sources.orders) LATERAL VIEW explode(tags) t AS tag",
+        "SELECT id FROM STREAM(raw.orders)",
+        "SELECT id FROM sources.orders",
+        "SELECT id, _payload FROM STREAM(sources.orders)",
+        "WITH x AS (SELECT 1) SELECT id FROM STREAM(sources.orders)",
+        "FROM STREAM(sources.orders) |> SELECT id",
+        "SELECT '",
+    ],
+)
+def test_other_queries_are_left_as_they_are(query: str) -> None:
+    assert with_payload(query, DECODED) is None
+
+
+def test_bytes_are_wanted_where_expectations_send_rows_to_quarantine(tmp_path: Path) -> None:
+    sql = """
+    CREATE STREAMING TABLE raw.a (CONSTRAINT c EXPECT (id > 1) ON VIOLATION QUARANTINE ROW)
+    AS SELECT id FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE raw.b (CONSTRAINT c EXPECT (id > 1) ON VIOLATION DROP ROW)
+    AS SELECT id FROM STREAM(sources.orders);
+    """
+    pipeline = load_folder(tmp_path, {"a.sql": sql})
+    assert [wants_bytes(flow, pipeline) for flow in pipeline.flows] == [True, False]
+    reads = [Read("sources.orders", is_stream=True)]
+    assert source_behind(pipeline.flows[0].query, pipeline, reads) == pipeline.sources["orders"]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_kept"),
+    [
+        ("return dp.read_stream('sources.orders')", True),
+        ("return dp.read_stream('sources.orders').where('id > 1')", True),
+        ("return dp.read_stream('sources.orders').where('_payload IS NULL')", False),
+        ("return (lambda rows: rows['_payload'])(dp.read_stream('sources.orders'))", False),
+        ("return dp.read_stream('sources.orders').join(dp.read('raw.x'))", False),
+        ("return dp.read_stream('raw.x')", False),
+    ],
+)
+def test_a_function_over_one_topic_may_return_its_bytes(
+    tmp_path: Path, body: str, is_kept: bool
+) -> None:
+    text = f"from headrace import pipelines as dp\n@dp.table(name='raw.x')\ndef x():\n    {body}\n"
+    pipeline = load_folder(tmp_path, {"a.py": text})
+    query = pipeline.flows[0].query
+    assert (source_behind(query, pipeline, reads_of(query)) is not None) == is_kept
