@@ -196,17 +196,18 @@ class Analysis:
         if PAYLOAD in columns:
             self.kept[consumer.name] = consumer.query
         elif (query := with_payload(consumer.query, source)) is not None:
-            frame = self._tried(replace(consumer, query=query))
-            if frame is not None and frame.columns == [*columns, PAYLOAD]:
+            frame = self._with_columns(replace(consumer, query=query), [*columns, PAYLOAD])
+            if frame is not None:
                 self.frames[consumer.name] = frame
                 self.kept[consumer.name] = query
 
-    def _tried(self, consumer: Consumer) -> "DataFrame | None":
-        """The frame of a query of our own making; None if Spark does not take it."""
+    def _with_columns(self, consumer: Consumer, columns: list[str]) -> "DataFrame | None":
+        """The frame of a query of our own making; None if Spark makes no such columns of it."""
         from pyspark.errors import PySparkException
 
         try:
-            return self._evaluated(consumer)
+            frame = self._evaluated(consumer)
+            return frame if frame.columns == columns else None
         except PySparkException:
             return None  # An aggregate, for one: its rows are of several records.
 

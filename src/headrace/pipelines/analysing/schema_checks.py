@@ -118,7 +118,7 @@ def _check_changes(analysis: Analysis, flow: Flow, frame: "DataFrame") -> None:
         wanted.append(changes.sequence_by)
     else:
         with analysis.complaining(flow.place, f"{flow.name}, sequence: "):
-            sequenced(frame, changes)
+            _ = sequenced(frame, changes).schema  # A session over Connect looks only when asked.
     _check_columns(analysis, wanted, frame.columns, flow.place, flow.name)
     if changes.apply_as_deletes is not None:
         _check_condition(
