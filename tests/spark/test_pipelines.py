@@ -211,18 +211,12 @@ def test_quarantine_keeps_the_original_bytes_where_rows_are_of_single_records(
 ) -> None:
     """ARC-4"""
     topic = make_topic()
-    rule = "(CONSTRAINT cheap EXPECT ({}) ON VIOLATION QUARANTINE ROW)"
     folder.write(
-        pipeline_toml=toml("bytes", topic, SCHEMA) + f'[sources.plain]\ntopic = "{topic}"\n',
-        tables_sql=f"""
-        CREATE STREAMING TABLE staging.chosen {rule.format("amount < 3")}
+        pipeline_toml=toml("bytes", topic, SCHEMA),
+        tables_sql="""
+        CREATE STREAMING TABLE staging.chosen
+          (CONSTRAINT cheap EXPECT (amount < 3) ON VIOLATION QUARANTINE ROW)
           AS SELECT id, amount FROM STREAM(sources.events) WHERE id > 0;
-        CREATE STREAMING TABLE staging.all {rule.format("amount < 3")}
-          AS SELECT * FROM STREAM(sources.events);
-        CREATE STREAMING TABLE staging.plain {rule.format("length(text) < 30")}
-          AS SELECT CAST(value AS STRING) AS text FROM STREAM(sources.plain);
-        CREATE STREAMING TABLE staging.joined {rule.format("amount < 3")}
-          AS SELECT e.id, e.amount FROM STREAM(sources.events) e JOIN staging.chosen USING (id);
         """,
         functions_py="""
 from headrace import pipelines as dp
@@ -234,17 +228,13 @@ def returned():
     return dp.read_stream("sources.events").drop("name")
 """,
     )
-    cheap = b'{"id": 1, "amount": 1}'
     dear = b'{ "amount": 5, "id": 2,  "name": "as it came" }'
-    send(folder.broker, topic, [cheap, dear])
+    send(folder.broker, topic, [b'{"id": 1, "amount": 1}', dear])
     folder.once()
-    refused = {
-        name: folder.rows(f"quarantine.staging__{name}", "payload")
-        for name in ("chosen", "all", "plain", "returned")
-    }
-    assert list(refused.values()) == [[dear]] * 4
+    assert folder.rows("quarantine.staging__chosen", "payload") == [dear]
+    assert folder.rows("quarantine.staging__returned", "payload") == [dear]
+    assert folder.rows("staging.chosen", "id") == [1]
     assert folder.lake.table("staging.chosen").schema.names == ["id", "amount"]
-    assert folder.rows("staging.joined", "id") == [1]
 
 
 def test_a_replay_builds_beside_compares_switches_and_switches_back(
