@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.lake.catalog import Lake
+from headrace.pipelines.analysing.analysis import Analysis
 from headrace.pipelines.analysing.checking import check, check_topics
+from headrace.pipelines.analysing.spark_errors import quiet
 from headrace.testing.process import BrokerProcess
 from tests.declared_pipelines import SETTINGS, load_folder
 
@@ -177,3 +179,27 @@ def test_topics_that_are_missing_are_told(
     assert [str(one.place) for one in found.problems] == ["pipeline.toml:6"]
     assert "headrace topics create no-such-topic" in found.problems[0].text
     assert ["no-such-.*" in found.notes[0], "not-yet" in found.notes[1]] == [True, True]
+
+
+def test_bytes_are_kept_where_spark_takes_the_column_and_nowhere_else(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """ARC-4: refused rows keep what they were made of."""
+    rule = "(CONSTRAINT c EXPECT (n > 1) ON VIOLATION QUARANTINE ROW)"
+    sql = f"""
+    CREATE STREAMING TABLE raw.chosen {rule} AS SELECT id AS n FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE raw.whole {rule} AS SELECT *, id AS n FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE raw.text {rule} AS SELECT length(value) AS n FROM STREAM(sources.plain);
+    CREATE STREAMING TABLE raw.total {rule} KEYS (one)
+      AS SELECT 1 AS one, count(*) AS n FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE raw.trusting AS SELECT id AS n FROM STREAM(sources.orders);
+    """
+    pipeline = load_folder(tmp_path, {"a.sql": sql}, SETTINGS + "[sources.plain]\n")
+    analysis = Analysis(spark, pipeline)
+    with quiet():
+        analysis.run()
+    assert analysis.problems == []
+    assert sorted(analysis.kept) == ["raw.chosen", "raw.text", "raw.whole"]
+    assert analysis.frames["raw.text"].columns == ["n", "_payload"]
+    assert analysis.schemas["raw.text"].fieldNames() == ["n"]
+    assert analysis.frames["raw.total"].columns == ["one", "n"]
