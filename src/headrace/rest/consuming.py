@@ -105,6 +105,16 @@ class ConsumerInstance:
         """Read on elsewhere; only partitions that are assigned have a place to read on from."""
         await self._run(self._seek, targets)
 
+    async def seek_to_end(self, partitions: Sequence[TopicPartition]) -> None:
+        """Read what is written from now on.
+
+        The end is looked up here: librdkafka would do it some time after the answer has gone.
+        """
+        await self._run(self._check_assigned, partitions)
+        for one in partitions:
+            _, end = await self._run(self._consumer.bounds, one)
+            await self._run(self._consumer.seek, TopicPartition(one.topic, one.partition, end))
+
     async def seek_to_times(self, targets: Sequence[tuple[TopicPartition, int]]) -> None:
         """Read on at the first record of a time or later, or at the end."""
         for partition, timestamp_ms in targets:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from urllib.parse import quote
 
 import msgspec
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
@@ -276,10 +276,16 @@ class ConsumerRoutes:
         return nothing()
 
     async def seek_to_beginning(self, request: Request) -> Response:
-        return await self._seek_to(request, OFFSET_BEGINNING)
+        instance = self._instance(request)
+        given = await control_body(request, Places)
+        await instance.seek([one.partition_of(OFFSET_BEGINNING) for one in given.partitions])
+        return nothing()
 
     async def seek_to_end(self, request: Request) -> Response:
-        return await self._seek_to(request, OFFSET_END)
+        instance = self._instance(request)
+        given = await control_body(request, Places)
+        await instance.seek_to_end([one.partition_of() for one in given.partitions])
+        return nothing()
 
     async def commit(self, request: Request) -> Response:
         instance = self._instance(request)
@@ -307,12 +313,6 @@ class ConsumerRoutes:
             if one.offset >= 0
         ]
         return answer(request, Offsets(offsets))
-
-    async def _seek_to(self, request: Request, offset: int) -> Response:
-        instance = self._instance(request)
-        given = await control_body(request, Places)
-        await instance.seek([one.partition_of(offset) for one in given.partitions])
-        return nothing()
 
     def _instance(self, request: Request) -> ConsumerInstance:
         path = request.path_params

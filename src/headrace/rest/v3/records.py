@@ -101,7 +101,7 @@ class RecordAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     topic_name: str
     partition_id: int | None
     offset: int | None
-    timestamp: dt.datetime | None = None
+    timestamp: str | None = None
     key: PartAnswer | None = None
     value: PartAnswer | None = None
 
@@ -114,7 +114,7 @@ class EntryAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     topic_name: str
     partition_id: int | None
     offset: int | None
-    timestamp: dt.datetime | None = None
+    timestamp: str | None = None
     key: PartAnswer | None = None
     value: PartAnswer | None = None
 
@@ -345,7 +345,7 @@ class _Production:
             self._topic,
             partition,
             offset,
-            dt.datetime.fromtimestamp(stamp / 1000, dt.UTC) if stamp >= 0 else None,
+            _iso(stamp) if stamp >= 0 else None,
             prepared.key,
             prepared.value,
         )
@@ -396,6 +396,11 @@ def _milliseconds(moment: dt.datetime) -> int:
     if found < 0:
         raise bad_request("timestamp is before 1970")
     return found
+
+
+def _iso(timestamp_ms: int) -> str:
+    moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{timestamp_ms % 1000:03}Z"
 
 
 def _line(result: Result) -> bytes:
