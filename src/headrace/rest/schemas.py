@@ -1,43 +1,74 @@
-"""Payloads that a registry knows the schemas of.
+"""Payloads whose schemas a registry knows: schemas by id, by version, by text, or the newest.
 
-The registry is asked by its URL; ids never change, so what they stand for is kept.
+The registry is asked in a few threads of their own, within the time that a broker has, too. What an
+id stands for never changes, so it is kept; the newest version of a subject is believed for a
+while only.
 """
 
+import asyncio
+import time
 from collections.abc import Callable
-from typing import Protocol
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
 
+import msgspec
 from msgspec import Raw
 
-from headrace.rest.errors import RestError
+from headrace.rest.errors import (
+    bad_request,
+    invalid_payload,
+    invalid_schema,
+    json_conversion,
+    registry_failed,
+    serialization_failed,
+)
 from headrace.rest.formats import Format
+from headrace.rest.schema_codecs import (
+    FORMATS,
+    SCHEMA_TYPES,
+    Codec,
+    Unconvertible,
+    codec_of,
+)
 from headrace.rest.settings import RestSettings
+from headrace.serdes.clients.subjects import (
+    NoSubject,
+    SubjectName,
+    record_subject,
+    topic_record_subject,
+    topic_subject,
+)
+from headrace.serdes.registry_client import (
+    NewSchema,
+    RegisteredSchema,
+    RegistryClient,
+    RegistryFailure,
+    RegistryRefusal,
+    RegistryUnavailable,
+)
+from headrace.serdes.schemas import InvalidSchema, SchemaType
+from headrace.serdes.wire_format import ID_SIZE, front_of, id_at_front
+
+T = TypeVar("T")
+
+_NULL = b"null"
+_THREADS = 4
+_KEPT_MAX = 1_000
+_LATEST_S = 30.0
+_STRATEGIES: dict[str, SubjectName] = {
+    "TOPIC_NAME": topic_subject,
+    "RECORD_NAME": record_subject,
+    "TOPIC_RECORD_NAME": topic_record_subject,
+}
 
 
-class Encoder(Protocol):
-    """Makes bytes of JSON by one schema."""
+class V2Schemas(Protocol):
+    """What a produce request of version 2 says of its schemas."""
 
-    @property
-    def schema_id(self) -> int: ...
-
-    def __call__(self, raw: Raw) -> bytes | None: ...
-
-
-class Registered(Protocol):
-    """A schema that the registry knows, and what it makes of JSON."""
-
-    @property
-    def format(self) -> Format: ...
-
-    @property
-    def subject(self) -> str: ...
-
-    @property
-    def version(self) -> int | None: ...
-
-    @property
-    def schema_id(self) -> int: ...
-
-    def encode(self, raw: Raw) -> bytes | None: ...
+    key_schema: str | None
+    key_schema_id: int | None
+    value_schema: str | None
+    value_schema_id: int | None
 
 
 class V3Schema(Protocol):
@@ -62,34 +93,258 @@ class V3Schema(Protocol):
     def schema(self) -> str | None: ...
 
 
-class V2Schemas(Protocol):
-    """What a produce request of version 2 says of its schemas."""
+class Registered(msgspec.Struct, frozen=True):
+    """A schema that the registry knows, and what it makes of JSON."""
 
-    key_schema: str | None
-    key_schema_id: int | None
-    value_schema: str | None
-    value_schema_id: int | None
+    format: Format
+    subject: str
+    version: int | None
+    schema_id: int
+    codec: Codec
+
+    def encode(self, raw: Raw) -> bytes | None:
+        """A payload with the id of its schema; JSON's null is no payload at all."""
+        data = bytes(raw)
+        if data == _NULL:
+            return None
+        try:
+            return front_of(self.schema_id) + self.codec.encode(msgspec.json.decode(data))
+        except Unconvertible as error:
+            raise json_conversion(str(error)) from None
 
 
 class Schemas:
     """Encoders and decoders for what comes and goes with a schema."""
 
     def __init__(self, settings: RestSettings) -> None:
-        self._url = settings.schema_registry_url
+        url = settings.schema_registry_url
+        login = settings.schema_registry_basic_auth_user_info or ""
+        self._client = RegistryClient(url, login) if url else None
+        self._timeout_s = settings.timeout_s
+        self._threads = ThreadPoolExecutor(_THREADS, "headrace-rest-registry")
+        self._codecs: dict[tuple[Format, int], Codec] = {}
+        self._found: dict[tuple[Any, ...], tuple[float, Registered]] = {}
 
     async def of_v2(
         self, topic: str, format: Format, given: V2Schemas
-    ) -> tuple[Encoder | None, Encoder | None]:
-        raise self._absent()
+    ) -> tuple[Registered | None, Registered | None]:
+        """The schemas of the keys and of the values of a request, those of them that it names."""
+        key = await self._of_v2(topic, format, given.key_schema_id, given.key_schema, "key")
+        value = await self._of_v2(topic, format, given.value_schema_id, given.value_schema, "value")
+        return key, value
 
-    async def of_v3(self, topic: str, part: V3Schema, *, is_key: bool) -> Registered:
-        raise self._absent()
+    async def of_v3(self, topic: str, given: V3Schema, *, is_key: bool) -> Registered:
+        """The schema that a key or a value names, in one of the ways that there are."""
+        part = "key" if is_key else "value"
+        strategy = _strategy(given.subject_name_strategy)
+        if given.subject is not None and given.subject_name_strategy is not None:
+            raise bad_request("subject and subject_name_strategy cannot be used together")
+        key = (
+            *(topic, part, given.type, given.subject, strategy.__name__),
+            *(given.schema_id, given.schema_version, given.schema),
+        )
+        return await self._looked_up(key, lambda: self._find(topic, part, given, strategy))
 
     def decoder(self, format: Format, *, is_key: bool) -> Callable[[bytes | None], object]:
-        raise self._absent()
+        """What shows payloads; it asks the registry itself, so it belongs into a thread."""
+        client = self._required()
+        part = "key" if is_key else "value"
+
+        def show(payload: bytes | None) -> object:
+            if payload is None:
+                return None
+            id_ = id_at_front(payload)
+            if id_ is None:
+                raise Unconvertible(f"the {part} does not begin with the id of a schema")
+            found = client.schema(id_)
+            if found is None:
+                raise Unconvertible(f"the registry has no schema {id_}")
+            return self._codec(format, found).decode(payload[ID_SIZE:])
+
+        return show
 
     async def close(self) -> None:
-        """Nothing is open."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        if self._client is not None:
+            self._client.close()
 
-    def _absent(self) -> RestError:
-        return RestError(408, 40801, "there is no registry; start the proxy with --registry URL")
+    async def _of_v2(
+        self, topic: str, format: Format, id_: int | None, text: str | None, part: str
+    ) -> Registered | None:
+        if id_ is None and text is None:
+            return None
+        if id_ is not None:
+            number = id_
+            key: tuple[Any, ...] = ("v2", format, part, number)
+            return await self._looked_up(key, lambda: self._by_id_alone(number, format))
+        schema = text or ""
+        return await self._looked_up(
+            ("v2", format, topic, part, schema),
+            lambda: self._by_text(topic, part, format, None, topic_subject, schema),
+        )
+
+    async def _looked_up(self, key: tuple[Any, ...], find: Callable[[], Registered]) -> Registered:
+        """What was found before, or what is found in a thread within the time limit."""
+        until, found = self._found.get(key, (0.0, None))
+        if found is not None and time.monotonic() < until:
+            return found
+        self._required()
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                loop = asyncio.get_running_loop()
+                found = await loop.run_in_executor(self._threads, lambda: _translated(find))
+        except TimeoutError as error:
+            raise registry_failed("the registry did not answer in time") from error
+        if len(self._found) >= _KEPT_MAX:
+            self._found.clear()
+        self._found[key] = (time.monotonic() + _LATEST_S, found)
+        return found
+
+    # What follows runs in threads.
+
+    def _find(self, topic: str, part: str, given: V3Schema, strategy: SubjectName) -> Registered:
+        if given.schema_id is not None:
+            _check_alone(given.schema, given.schema_version, given.type)
+            return self._by_id(topic, part, given.subject, strategy, given.schema_id)
+        if given.schema_version is not None:
+            _check_alone(given.schema, given.type)
+            subject = _named(topic, part, given.subject, strategy)
+            return self._by_version(subject, given.schema_version)
+        if given.schema is not None:
+            if given.type is None:
+                raise bad_request("a schema needs a type: AVRO, JSONSCHEMA or PROTOBUF")
+            return self._by_text(topic, part, given.type, given.subject, strategy, given.schema)
+        return self._latest(_named(topic, part, given.subject, strategy), given.type)
+
+    def _by_id_alone(self, id_: int, format: Format) -> Registered:
+        """Version 2 wants an id to be of the form that the Content-Type names."""
+        found = self._schema(id_)
+        if found.type != SCHEMA_TYPES[format]:
+            raise invalid_schema(f"schema {id_} is of type {found.type}, not {format}")
+        return Registered(format, "", None, id_, self._codec(format, found))
+
+    def _by_id(
+        self, topic: str, part: str, subject: str | None, strategy: SubjectName, id_: int
+    ) -> Registered:
+        found = self._schema(id_)
+        format = _format(found.type)
+        codec = self._codec(format, found)
+        actual = subject or strategy(topic, part, codec.name)
+        references = () if found.told is None else found.told.references
+        new = NewSchema(found.text, found.type, references)
+        version = self._required().lookup(actual, new)
+        return Registered(format, actual, version.version, id_, codec)
+
+    def _by_version(self, subject: str, version: int) -> Registered:
+        found = self._required().version(subject, version)
+        format = _format(found.type)
+        return Registered(format, subject, version, found.id, self._codec(format, found))
+
+    def _by_text(
+        self,
+        topic: str,
+        part: str,
+        format: Format,
+        subject: str | None,
+        strategy: SubjectName,
+        text: str,
+    ) -> Registered:
+        """A schema that comes with the request: found, or registered if it is new."""
+        codec = codec_of(format, text)
+        actual = subject or strategy(topic, part, codec.name)
+        new = NewSchema(text, SCHEMA_TYPES[format])
+        client = self._required()
+        try:
+            found = client.lookup(actual, new)
+        except RegistryRefusal as refusal:
+            if not refusal.is_not_found:
+                raise
+            registered = client.register(actual, new)
+            version = registered.version or client.lookup(actual, new).version
+            return Registered(format, actual, version, registered.id, codec)
+        return Registered(format, actual, found.version, found.id, codec)
+
+    def _latest(self, subject: str, type: Format | None) -> Registered:
+        found = self._required().latest(subject)
+        format = _format(found.type)
+        if type is not None and type is not format:
+            raise bad_request(f"the newest schema of {subject} is of type {format}, not {type}")
+        version = None if found.told is None else found.told.version
+        return Registered(format, subject, version, found.id, self._codec(format, found))
+
+    def _schema(self, id_: int) -> RegisteredSchema:
+        found = self._required().schema(id_)
+        if found is None:
+            raise serialization_failed(
+                f"Error when fetching schema by id. schemaId = {id_}: the registry has none"
+            )
+        return found
+
+    def _codec(self, format: Format, found: RegisteredSchema) -> Codec:
+        key = (format, found.id)
+        codec = self._codecs.get(key)
+        if codec is None:
+            if found.type != SCHEMA_TYPES[format]:
+                raise InvalidSchema(f"schema {found.id} is of type {found.type}, not {format}")
+            codec = codec_of(format, found.text, found.dependencies)
+            if len(self._codecs) >= _KEPT_MAX:
+                self._codecs.clear()
+            self._codecs[key] = codec
+        return codec
+
+    def _required(self) -> RegistryClient:
+        if self._client is None:
+            raise invalid_payload(
+                "Schema Registry must be configured when using schemas: start with --registry URL."
+            )
+        return self._client
+
+
+def _translated(find: Callable[[], T]) -> T:
+    """What the registry or a schema is to blame for, as answers."""
+    try:
+        return find()
+    except RegistryUnavailable as error:
+        raise registry_failed(f"the registry did not answer: {error}") from error
+    except RegistryRefusal as error:
+        raise serialization_failed(f"the registry says {error.code}: {error}") from error
+    except RegistryFailure as error:
+        raise serialization_failed(str(error)) from error
+    except InvalidSchema as error:
+        raise invalid_schema(str(error)) from error
+    except NoSubject as error:
+        raise bad_request(str(error)) from error
+
+
+def _strategy(name: str | None) -> SubjectName:
+    if name is None:
+        return topic_subject
+    found = _STRATEGIES.get(name.upper())
+    if found is None:
+        names = ", ".join(_STRATEGIES)
+        raise bad_request(f"subject_name_strategy is {name[:40]!r}; it must be one of {names}")
+    return found
+
+
+def _named(topic: str, part: str, subject: str | None, strategy: SubjectName) -> str:
+    """A subject before its schema is known: only the topic's name can make one then."""
+    if subject is not None:
+        return subject
+    if strategy is not topic_subject:
+        raise bad_request("this subject_name_strategy cannot be used without schema_id or schema")
+    return topic_subject(topic, part, None)
+
+
+def _check_alone(*others: object) -> None:
+    if any(one is not None for one in others):
+        raise bad_request(
+            "Unsupported argument: schema_id, schema_version and schema exclude each other, and"
+            " only schema goes with a type"
+        )
+
+
+def _format(type: str) -> Format:
+    try:
+        return FORMATS[SchemaType(type)]
+    except (ValueError, KeyError):
+        raise bad_request(f"schemas of type {type} are not known here") from None

@@ -25,6 +25,8 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_n
 
     bootstrap_servers: str = "127.0.0.1:9092"
     schema_registry_url: str | None = None
+    schema_registry_basic_auth_user_info: str | None = None
+    """`user:password` for the registry."""
     id: str = ""
     """Part of the names of consumer instances, so that those of several proxies differ."""
     host_name: str = ""

@@ -148,8 +148,8 @@ class ProduceRoutes:
         records = _outgoing(
             given.records,
             partition,
-            keys or plain or _without_key_schema,
-            values or plain or _without_value_schema,
+            plain or _without_key_schema if keys is None else keys.encode,
+            plain or _without_value_schema if values is None else values.encode,
         )
         if partition is not None and partition >= await _size(sender, topic, partition):
             raise partition_not_found()
