@@ -1,11 +1,11 @@
-"""REST proxies under test as real processes, started as a user does."""
+"""REST proxies, and registries beside them, as real processes, started as a user does."""
 
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 START_SECONDS_MAX = 30
@@ -15,7 +15,7 @@ BINARY_V2 = "application/vnd.kafka.binary.v2+json"
 
 
 class Proxy:
-    """One `headrace rest` process."""
+    """One process of a product that answers by HTTP."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", url: str, log: Path) -> None:
         self.process = process
@@ -27,13 +27,25 @@ class Proxy:
         return self.process.pid
 
 
+def proxy(
+    bootstrap: str, log: Path, arguments: Sequence[str] = ()
+) -> AbstractContextManager[Proxy]:
+    """A REST proxy on a free port."""
+    return _running("rest", bootstrap, log, arguments)
+
+
+def registry(bootstrap: str, log: Path) -> AbstractContextManager[Proxy]:
+    """A schema registry on a free port."""
+    return _running("registry", bootstrap, log, ())
+
+
 @contextmanager
-def proxy(bootstrap: str, log: Path, arguments: Sequence[str] = ()) -> Iterator[Proxy]:
-    """A proxy on a free port; it is told to stop at the end, and must."""
+def _running(command: str, bootstrap: str, log: Path, arguments: Sequence[str]) -> Iterator[Proxy]:
+    """The process is told to stop at the end, and must."""
     program = str(Path(sys.executable).with_name("headrace"))
-    command = [program, "rest", "--bootstrap", bootstrap, "--listen", "127.0.0.1:0", *arguments]
+    line = [program, command, "--bootstrap", bootstrap, "--listen", "127.0.0.1:0", *arguments]
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(line, stdout=output, stderr=subprocess.STDOUT)
     try:
         yield Proxy(process, _url(process, log), log)
     finally:
