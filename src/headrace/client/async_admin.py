@@ -54,6 +54,7 @@ class AsyncTopics(AsyncPart[Topics]):
     all = Awaited(Topics.all)
     describe = Awaited(Topics.describe)
     create = Awaited(Topics.create)
+    defaults = Awaited(Topics.defaults)
     delete = Awaited(Topics.delete)
     delete_by_id = Awaited(Topics.delete_by_id)
     add_partitions = Awaited(Topics.add_partitions)

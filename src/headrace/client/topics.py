@@ -1,9 +1,12 @@
 """Topics by the wire: list, describe, create, delete, and more partitions."""
 
 from collections.abc import Iterable, Sequence
+from uuid import uuid4
 
 from headrace.client.cluster import Cluster, error_name
 from headrace.client.descriptions import (
+    CONFIG_SOURCES,
+    ConfigEntry,
     NewTopic,
     Outcome,
     PartitionDescription,
@@ -77,6 +80,32 @@ class Topics:
             return [_created(result) for result in answer.topics]
 
         return self._cluster.retry(attempt, is_repeatable=False)
+
+    def defaults(self) -> list[ConfigEntry]:
+        """The settings that a topic would have if none were given for it.
+
+        A broker tells them of a topic that it is asked to make and not to make (KIP-525).
+        """
+        topic = _creatable(NewTopic(name=f"headrace-{uuid4()}"))
+        request = CreateTopicsRequest(
+            topics=[topic], timeout_ms=self._timeout_ms, validate_only=True
+        )
+        answer = self._cluster.ask_controller(request, CreateTopicsResponse).topics[0]
+        if answer.error_code or answer.topic_config_error_code:
+            code = answer.error_code or answer.topic_config_error_code
+            raise error_for(code, answer.error_message or error_name(code))
+        return [
+            ConfigEntry(
+                name=one.name,
+                value=one.value,
+                source=CONFIG_SOURCES.get(one.config_source, "UNKNOWN"),
+                type="UNKNOWN",
+                is_sensitive=one.is_sensitive,
+                is_read_only=one.read_only,
+                synonyms=[],
+            )
+            for one in answer.configs or ()
+        ]
 
     def delete(self, names: Sequence[str]) -> list[Outcome]:
         """Delete topics by name."""

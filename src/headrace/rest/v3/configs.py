@@ -194,8 +194,8 @@ class ConfigRoutes:
     async def defaults(self, request: Request) -> Response:
         context = await Context.of(self._service, request)
         owner = Owner("topic", context.topic)
-        found = await context.ask(lambda admin: entries_of(admin, owner))
-        data = [_data(context.links, owner, _default(one)) for one in found]
+        found = await context.ask(lambda admin: admin.topics.defaults())
+        data = [_data(context.links, owner, one) for one in found]
         place = ("topics", owner.name, "default-configs")
         return answer(context.links.collection("KafkaTopicDefaultConfigList", data, *place))
 
@@ -266,14 +266,6 @@ def _unknown(owner: Owner, name: str, cluster_id: str) -> Exception:
         f"Config {name} cannot be found for {owner.kind.upper()} {owner.name} in cluster"
         f" {cluster_id}."
     )
-
-
-def _default(entry: ConfigEntry) -> ConfigEntry:
-    """A setting without what the topic itself says of it."""
-    kept = [one for one in entry.synonyms if one.source != "DYNAMIC_TOPIC_CONFIG"]
-    if not kept:
-        return entry
-    return msgspec.structs.replace(entry, value=kept[0].value, source=kept[0].source, synonyms=kept)
 
 
 def _data(links: Links, owner: Owner, entry: ConfigEntry) -> ConfigData:
