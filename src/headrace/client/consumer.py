@@ -82,6 +82,9 @@ class Consumer:
     ) -> None:
         given, self._own = split(properties)
         self._has_group = "group.id" in given
+        if self._has_group and (not str(given["group.id"]).strip() or "\0" in given["group.id"]):
+            # librdkafka would take it for none, and confluent-kafka ends the process then.
+            raise InvalidProperty("group.id must be a name of more than blanks")
         settings = {**_DEFAULTS, **given, "enable.auto.offset.store": False}
         if not self._has_group:  # librdkafka wants a name, even if no broker ever hears it.
             settings |= {"group.id": f"headrace-{uuid4()}", "enable.auto.commit": False}

@@ -24,7 +24,7 @@ class Clients:
         self._cluster_id: str | None = None
 
     def sender(self, overrides: Mapping[str, str] | None = None) -> RecordSender:
-        """The producer that has these properties beyond the usual ones."""
+        """The producer that has these properties, which may be set, beyond the usual ones."""
         key = tuple(sorted(overrides.items())) if overrides else ()
         found = self._senders.get(key)
         if found is None:

@@ -33,6 +33,8 @@ from headrace.rest.settings import RestSettings
 _log = logging.getLogger(__name__)
 
 _EXPIRY_CHECK_S = 0.5
+_AHEAD_KILOBYTES = "16384"
+"""What an instance may hold that nobody has read yet."""
 _MIN_BYTES_MAX = 10_000_000
 _TIMEOUT_MS_MAX = 600_000
 _RESETS = {"earliest": "earliest", "latest": "latest", "none": "error"}
@@ -71,6 +73,7 @@ class ConsumerInstances:
             )
         settings = self._chosen(rest)
         properties = {
+            "queued.max.messages.kbytes": _AHEAD_KILOBYTES,
             **clients.consumer_properties(),
             **_renamed(rest),
             "group.id": group,

@@ -1,7 +1,7 @@
-"""Which properties of clients a caller may choose; all others are the owner's of the proxy.
+"""Which properties of clients a caller may choose, and how far; all others are the owner's.
 
 A caller who could set any property could, for example, point a client at another cluster, read
-files of this machine by `ssl.*.location`, or take all of its memory.
+files of this machine by `ssl.*.location`, or take all of its memory and time.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,43 +9,70 @@ from typing import Any
 
 from headrace.errors import HeadraceError
 
-PRODUCER = frozenset(
-    {"acks", "compression.type", "delivery.timeout.ms", "linger.ms", "message.timeout.ms"}
-)
-CONSUMER = frozenset(
-    {
-        "auto.commit.interval.ms",
-        "client.id",
-        "client.rack",
-        "enable.auto.commit",
-        "fetch.max.bytes",
-        "fetch.max.wait.ms",
-        "group.instance.id",
-        "group.protocol",
-        "isolation.level",
-        "max.partition.fetch.bytes",
-        "max.poll.interval.ms",
-        "max.poll.records",
-        "partition.assignment.strategy",
-        "session.timeout.ms",
-    }
-)
+Check = Callable[[str], str | None]
+"""What is wrong with a value, if anything is."""
+
+
+def _one_of(*values: str) -> Check:
+    def check(text: str) -> str | None:
+        return None if text in values else f"it must be one of {', '.join(values)}"
+
+    return check
+
+
+def _number(low: int, high: int) -> Check:
+    def check(text: str) -> str | None:
+        is_number = text.isascii() and text.isdecimal() and len(text) < 12
+        if is_number and low <= int(text) <= high:
+            return None
+        return f"it must be a number from {low} to {high}"
+
+    return check
+
+
+def _name(text: str) -> str | None:
+    is_name = 0 < len(text.strip()) <= 255 and text.isprintable()
+    return None if is_name else "it must be a name of 1 to 255 printable letters"
+
+
+PRODUCER: Mapping[str, Check] = {
+    "acks": _one_of("all", "-1", "0", "1"),
+    "compression.type": _one_of("none", "gzip", "snappy", "lz4", "zstd"),
+    "delivery.timeout.ms": _number(1, 30_000),
+    "linger.ms": _number(0, 1_000),
+}
+CONSUMER: Mapping[str, Check] = {
+    "auto.commit.interval.ms": _number(1, 3_600_000),
+    "client.id": _name,
+    "client.rack": _name,
+    "enable.auto.commit": _one_of("true", "false"),
+    "fetch.max.bytes": _number(1_000, 64 << 20),
+    "fetch.max.wait.ms": _number(0, 30_000),
+    "group.instance.id": _name,
+    "group.protocol": _one_of("classic", "consumer"),
+    "isolation.level": _one_of("read_committed", "read_uncommitted"),
+    "max.partition.fetch.bytes": _number(1, 64 << 20),
+    "max.poll.interval.ms": _number(1, 3_600_000),
+    "max.poll.records": _number(1, 10_000),
+    "partition.assignment.strategy": _one_of("range", "roundrobin", "cooperative-sticky"),
+    "session.timeout.ms": _number(1, 3_600_000),
+}
 
 
 def checked(
     given: Mapping[str, Any],
-    allowed: frozenset[str],
+    allowed: Mapping[str, Check],
     refuse: Callable[[str], HeadraceError],
 ) -> dict[str, str]:
-    """The properties as text, if all of them may be set by a caller."""
+    """The properties as text, if all of them may be set by a caller, and to these values."""
+    found = {}
     for name, value in given.items():
         if name not in allowed:
             names = ", ".join(sorted(allowed))
-            raise refuse(f"{name} may not be set by a request; these may: {names}")
-        if isinstance(value, list | dict) or value is None:
-            raise refuse(f"{name} must be text, a number or a boolean")
-    return {name: _text(value) for name, value in given.items()}
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+            raise refuse(f"{name[:80]} may not be set by a request; these may: {names}")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        wrong = allowed[name](text)
+        if wrong is not None:
+            raise refuse(f"{name} is {text[:40]!r}; {wrong}")
+        found[name] = text
+    return found

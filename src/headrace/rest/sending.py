@@ -6,6 +6,7 @@ every record (decision 22).
 """
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from headrace.client.librdkafka import created, exception_for, raised
 from headrace.client.librdkafka_log import FoldedLog
 from headrace.client.partitioners import JAVA_DEFAULT
 from headrace.client.properties import split
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, InvalidTopicException
 from headrace.http.errors import Unavailable
 from headrace.rest.errors import no_answer, topic_not_found
 
@@ -30,6 +31,7 @@ _APPEARS_WITHIN_S = 1.5
 """How long a topic may take to come into being by being named, where brokers make topics so."""
 _APPEAR_POLL_S = 0.1
 _STOP_S = 5.0
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _OVERHEAD_BYTES = 100
 """What librdkafka holds beside a key and a value."""
 _DEFAULTS: dict[str, Any] = {
@@ -83,7 +85,9 @@ class Sent:
         """The partition and the offset of a record that was delivered."""
         message = self.message
         assert message is not None, "the record is delivered"
-        return message.partition(), message.offset()
+        offset = message.offset()
+        # Without acknowledgement (acks=0) nobody knows the offset.
+        return message.partition(), offset if offset is None or offset >= 0 else -1
 
     @property
     def timestamp_ms(self) -> int:
@@ -156,6 +160,10 @@ class RecordSender:
         known = self._topics.of(topic)
         if known:
             return known
+        if not _TOPIC_NAME.fullmatch(topic) or topic in (".", ".."):
+            raise InvalidTopicException(
+                f"{topic[:80]!r} is no name of a topic: up to 249 of a-z, A-Z, 0-9, dot, _ and -"
+            )
         count = await asyncio.to_thread(self._asked_partitions, topic)
         self._topics.note(topic, count)
         return count
