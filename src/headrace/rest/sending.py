@@ -62,7 +62,7 @@ class Sent:
 
     __slots__ = ("_group", "error", "message")
 
-    def __init__(self, group: "_Group") -> None:
+    def __init__(self, group: "Group") -> None:
         self._group = group
         self.error: KafkaError | None = None
         self.message: Message | None = None
@@ -81,13 +81,13 @@ class Sent:
         return None if self.error is None else exception_for(self.error)
 
     @property
-    def place(self) -> tuple[int | None, int | None]:
+    def place(self) -> tuple[int, int]:
         """The partition and the offset of a record that was delivered."""
         message = self.message
         assert message is not None, "the record is delivered"
         offset = message.offset()
         # Without acknowledgement (acks=0) nobody knows the offset.
-        return message.partition(), offset if offset is None or offset >= 0 else -1
+        return message.partition() or 0, -1 if offset is None else offset
 
     @property
     def timestamp_ms(self) -> int:
@@ -95,7 +95,7 @@ class Sent:
         return self.message.timestamp()[1]
 
 
-class _Group:
+class Group:
     """The records of one request: all of them known is what the request waits for."""
 
     __slots__ = ("_done", "left")
@@ -139,7 +139,7 @@ class RecordSender:
         size += _OVERHEAD_BYTES * len(records)
         await self._make_room(size)
         done: asyncio.Future[None] = self._loop.create_future()
-        group = _Group(len(records), done)
+        group = Group(len(records), done)
         sent = [Sent(group) for _ in records]
         self._waiting_bytes += size
         try:

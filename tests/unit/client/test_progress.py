@@ -112,3 +112,19 @@ def test_the_application_may_change_its_list() -> None:
 
 def test_the_first_offsets_in_hand() -> None:
     assert in_hand((A, 3), (B, 9), (A, 4)).first_offsets() == {A: 3, B: 9}
+
+
+def test_as_much_is_handed_out_as_fits_and_the_rest_stays_unread() -> None:
+    progress = Progress()
+    progress.keep_unread(records((A, 0), (A, 1), (A, 2)))
+    given = progress.hand_out_within(25, lambda _: 10)
+    assert [one.offset() for one in given] == [0, 1]
+    assert progress.to_commit() == {A: 2}
+    progress.settle()
+    assert [one.offset() for one in progress.hand_out_within(25, lambda _: 10)] == [2]
+
+
+def test_one_record_is_handed_out_however_large() -> None:
+    progress = Progress()
+    progress.keep_unread(records((A, 0), (A, 1)))
+    assert [one.offset() for one in progress.hand_out_within(5, lambda _: 10)] == [0]

@@ -1,10 +1,15 @@
-"""Bearer tokens."""
+"""Bearer tokens, and doors that let in by several ways."""
 
+import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from headrace.http.access import InvalidTokenFile, read_tokens
+from headrace.http.access import Access, Door, InvalidTokenFile, read_tokens
+from headrace.http.principals import Principal, principal_of
+from headrace.http.tls import CERTIFICATE_KEY
+from headrace.http.users import PasswordHash, UserFile
 
 
 def token_file(tmp_path: Path, content: str, mode: int = 0o600) -> Path:
@@ -38,3 +43,80 @@ def test_tokens_are_not_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("mode", "is_open"), [(0o600, False), (0o640, True), (0o604, True)])
 def test_a_file_that_others_may_read_is_noticed(tmp_path: Path, mode: int, is_open: bool) -> None:
     assert read_tokens(token_file(tmp_path, "word", mode)).is_open_to_others is is_open
+
+
+async def asked(door: Door, *headers: tuple[bytes, bytes], **scope: Any) -> tuple[int, Any]:
+    """The status that a request gets, and who the application takes it to be from."""
+    seen: list[Principal | None] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(principal_of(scope))
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    statuses: list[int] = []
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    async def receive() -> Any:
+        raise AssertionError("nobody reads the body")
+
+    given = {"type": "http", "path": "/x", "headers": list(headers), **scope}
+    await Access(app, door, open_paths=["/open"])(given, receive, send)
+    return statuses[0], seen[0] if seen else None
+
+
+def basic(text: str) -> tuple[bytes, bytes]:
+    return b"authorization", b"Basic " + base64.b64encode(text.encode())
+
+
+USERS = UserFile({"ada": PasswordHash.of("pa:ss")})
+
+
+async def test_a_user_is_known_by_name_and_password() -> None:
+    door = Door(users=USERS)
+    assert await asked(door, basic("ada:pa:ss")) == (200, Principal("ada", "pa:ss"))
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [basic("ada:wrong")],
+        [basic("ada")],
+        [(b"authorization", b"Basic %%%")],
+        [(b"authorization", b"Bearer pa:ss")],
+        [basic("ada:pa:ss"), basic("ada:pa:ss")],
+    ],
+)
+async def test_whoever_else_comes_is_refused(headers: list[tuple[bytes, bytes]]) -> None:
+    assert (await asked(Door(users=USERS), *headers))[0] == 401
+
+
+async def test_a_certificate_is_proof_where_it_is_asked_for() -> None:
+    state = {"state": {CERTIFICATE_KEY: "CN=ada"}}
+    assert await asked(Door(certificates=True), **state) == (200, Principal("CN=ada"))
+    assert (await asked(Door(users=USERS), **state))[0] == 401
+
+
+async def test_open_paths_ask_for_nothing() -> None:
+    assert await asked(Door(users=USERS), path="/open") == (200, None)
+
+
+async def test_a_websocket_without_proof_is_closed() -> None:
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message["type"])
+
+    async def never(*_: Any) -> None:
+        raise AssertionError("it was let in")
+
+    scope = {"type": "websocket", "path": "/x", "headers": []}
+    await Access(never, Door(users=USERS))(scope, never, send)  # type: ignore[arg-type]
+    assert sent == ["websocket.close"]
+
+
+def test_a_principal_does_not_show_its_password() -> None:
+    assert "pa:ss" not in repr(Principal("ada", "pa:ss"))

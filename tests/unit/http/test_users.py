@@ -1,0 +1,80 @@
+"""Users with passwords."""
+
+from pathlib import Path
+
+import pytest
+
+from headrace.http.users import InvalidUserFile, PasswordHash, UserFile, read_users
+
+
+def user_file(tmp_path: Path, content: str, mode: int = 0o600) -> Path:
+    path = tmp_path / "users"
+    path.write_text(content)
+    path.chmod(mode)
+    return path
+
+
+def test_a_user_of_the_file_is_let_in_by_password_only(tmp_path: Path) -> None:
+    users = read_users(user_file(tmp_path, f"# people\n\nada:{PasswordHash.of('s3cret')}\n"))
+    given = [("ada", "s3cret"), ("ada", "S3cret"), ("bob", "s3cret"), ("", ""), ("ada", "x" * 2000)]
+    assert [users.accepts(*one) for one in given] == [True, False, False, False, False]
+
+
+def test_a_hash_is_read_back_from_its_text() -> None:
+    made = PasswordHash.of("pässwörd")
+    assert PasswordHash.parse(str(made)) == made
+    assert made.fits("pässwörd")
+
+
+def test_two_hashes_of_one_password_differ() -> None:
+    assert str(PasswordHash.of("same")) != str(PasswordHash.of("same"))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("ada", "name:hash"),
+        (":scrypt$2$AA==$AA==", "name:hash"),
+        ("ada:plain", "not enough values"),
+        ("ada:md5$1$AA==$AA==", "md5"),
+        ("ada:scrypt$3$AA==$AA==", "cost"),
+        ("ada:scrypt$99999999999$AA==$AA==", "cost"),
+        ("ada:scrypt$16384$A$AA==", "base64"),
+        ("ada:scrypt$16384$AA==$AA==", "32"),
+    ],
+)
+def test_a_line_that_is_none_is_named_with_what_makes_one(
+    tmp_path: Path, line: str, reason: str
+) -> None:
+    with pytest.raises(InvalidUserFile, match=reason) as failure:
+        read_users(user_file(tmp_path, f"# first\n{line}\n"))
+    assert "line 2" in str(failure.value)
+    assert "headrace.http.users" in str(failure.value)
+
+
+def test_a_file_without_users_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidUserFile, match="names nobody"):
+        read_users(user_file(tmp_path, "# nobody\n"))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidUserFile, match="nowhere"):
+        read_users(tmp_path / "nowhere")
+
+
+def test_a_password_that_was_right_is_remembered_and_not_kept() -> None:
+    users = UserFile({"ada": PasswordHash.of("s3cret")})
+    assert not users.remembers("ada", "s3cret")
+    users.remember("ada", "s3cret")
+    assert users.remembers("ada", "s3cret")
+    assert not users.remembers("ada", "other")
+    assert not users.remembers("a", "das3cret")
+    assert "s3cret" not in repr(users)
+
+
+def test_no_more_than_so_many_are_remembered() -> None:
+    users = UserFile({})
+    for number in range(1_001):
+        users.remember("ada", str(number))
+    assert not users.remembers("ada", "0")
+    assert users.remembers("ada", "1000")

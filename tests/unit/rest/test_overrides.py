@@ -1,0 +1,48 @@
+"""What callers may choose."""
+
+import pytest
+
+from headrace.rest.errors import RestError, bad_request
+from headrace.rest.overrides import CONSUMER, PRODUCER, checked
+
+
+def test_properties_that_are_allowed_become_text() -> None:
+    """RST-6"""
+    given = {"enable.auto.commit": True, "max.poll.records": 7, "client.id": "me"}
+    assert checked(given, CONSUMER, bad_request) == {
+        "enable.auto.commit": "true",
+        "max.poll.records": "7",
+        "client.id": "me",
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["bootstrap.servers", "ssl.key.location", "sasl.password", "plugin.library.paths", "debug"],
+)
+def test_all_others_are_refused_with_those_that_are(name: str) -> None:
+    """RST-6"""
+    with pytest.raises(RestError, match=r"acks, compression\.type") as refusal:
+        checked({name: "x"}, PRODUCER, bad_request)
+    assert name in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("acks", "2", "one of all, -1, 0, 1"),
+        ("linger.ms", "900000", "from 0 to 1000"),
+        ("linger.ms", "-1", "from 0 to 1000"),
+        ("delivery.timeout.ms", "0", "from 1"),
+        ("compression.type", None, "one of none"),
+    ],
+)
+def test_no_value_may_hold_up_the_proxy(name: str, value: object, words: str) -> None:
+    with pytest.raises(RestError, match=words):
+        checked({name: value}, PRODUCER, bad_request)
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\0b", "x" * 300])
+def test_names_are_printable(name: str) -> None:
+    with pytest.raises(RestError, match="printable"):
+        checked({"client.id": name}, CONSUMER, bad_request)
