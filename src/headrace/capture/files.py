@@ -4,21 +4,21 @@ Records are opaque: keys, values and headers are bytes as they came. Any reader 
 files or of Parquet reads them, Spark among them.
 """
 
+import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
-import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 from confluent_kafka import Message
-from fastavro.write import Writer
 
 from headrace.capture.places import temporary_name
 from headrace.runtime.files import fsync_path
+from headrace.serdes.avro.containers import ContainerWriter
+from headrace.serdes.avro.parsing import parse
 
-AVRO_BLOCK_BYTES = 64 << 10
 ROW_GROUP_BYTES = 16 << 20
 """Parquet is written by columns, so that much waits in memory; a file has several row groups."""
 
@@ -68,8 +68,10 @@ PARQUET_SCHEMA = pa.schema(
 class Format(Protocol):
     """Writes records into an open file."""
 
-    waiting_bytes: int
-    """About how much is not in the file yet."""
+    @property
+    def waiting_bytes(self) -> int:
+        """About how much is not in the file yet."""
+        ...
 
     def write(self, records: Sequence[Message]) -> None: ...
 
@@ -82,18 +84,15 @@ class AvroFormat:
     """An Avro container file: the schema in front, then compressed blocks that can be split."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self.waiting_bytes = 0
-        self._file = file
-        schema = fastavro.parse_schema(AVRO_SCHEMA)
-        self._writer = Writer(file, schema, codec="deflate", sync_interval=AVRO_BLOCK_BYTES)
+        self._writer = ContainerWriter(file, parse(json.dumps(AVRO_SCHEMA)))
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._writer.waiting_bytes
 
     def write(self, records: Sequence[Message]) -> None:
-        position = self._file.tell()
         for record in records:
             self._writer.write(fields_of(record))
-        # Of what is not in the file yet there is at most a block.
-        written = AVRO_BLOCK_BYTES if self._file.tell() > position else self.waiting_bytes
-        self.waiting_bytes = min(written + sum(map(size_of, records)), AVRO_BLOCK_BYTES)
 
     def end(self) -> None:
         self._writer.flush()

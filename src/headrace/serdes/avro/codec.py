@@ -35,16 +35,7 @@ def decode(
     logical: bool = True,
 ) -> Any:
     """The value of a whole payload, as the reader's schema has it where there is one."""
-    return decode_with(decoder_of(writer, reader, logical=logical), payload)
-
-
-def decode_with(decoder: "Decoder", payload: bytes | bytearray | memoryview) -> Any:
-    """The value of a whole payload."""
-    data = payload if isinstance(payload, bytes) else bytes(payload)
-    value, end = decoder.read(data)
-    if end != len(data):
-        raise CorruptPayload(f"{len(data) - end} bytes are left over after the value")
-    return value
+    return decoder_of(writer, reader, logical=logical).read_whole(payload)
 
 
 class Encoder:
@@ -89,6 +80,14 @@ class Decoder:
             raise CorruptPayload(
                 f"the payload does not fit its schema: {_reason(error)}"
             ) from error
+
+    def read_whole(self, payload: bytes | bytearray | memoryview) -> Any:
+        """The value of a payload that holds nothing else."""
+        data = payload if isinstance(payload, bytes) else bytes(payload)
+        value, end = self.read(data)
+        if end != len(data):
+            raise CorruptPayload(f"{len(data) - end} bytes are left over after the value")
+        return value
 
 
 def decoder_of(writer: AvroSchema, reader: AvroSchema | None, *, logical: bool = True) -> Decoder:

@@ -7,7 +7,7 @@ they are written.
 import math
 from typing import Any
 
-from headrace.serdes.avro.codec import Decoder, decode_with
+from headrace.serdes.avro.codec import Decoder
 from headrace.serdes.avro.model import Node, branch_name
 from headrace.serdes.avro.projection import PLAIN, Read, Shape, read_fixed
 from headrace.serdes.avro.schema import AvroSchema
@@ -16,7 +16,7 @@ from headrace.serdes.avro.schema import AvroSchema
 def json_of_payload(schema: AvroSchema, payload: bytes) -> Any:
     """The JSON, as lists, dicts and such, of a whole payload."""
     decoder = schema.compiled("json", lambda writer: Decoder(writer, None, JSON_SHAPE))
-    return decode_with(decoder, payload)
+    return decoder.read_whole(payload)
 
 
 def _as_text(read_bytes: Read) -> Read:
