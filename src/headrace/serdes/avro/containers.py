@@ -209,7 +209,8 @@ def _read_header(file: BinaryIO) -> Header:
         if count < 0:
             _number(file)
         for _ in range(abs(count)):
-            metadata[_bytes(file).decode("utf-8", "replace")] = _bytes(file)
+            name = _bytes(file).decode("utf-8", "replace")
+            metadata[name] = _bytes(file)
             if file.tell() > HEADER_BYTES_MAX:
                 raise CorruptContainer(f"the header is larger than {HEADER_BYTES_MAX} bytes")
     marker = file.read(MARKER_BYTES)

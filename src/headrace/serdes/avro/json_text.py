@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/|//[^\n]*', re.DOTALL)
 
-CONTROL = re.compile(r"\\u00[01][0-9a-f]")
+ESCAPE = re.compile(r"\\(?:u....|.)")
 
 DEPTH_MAX: Final = 200
 """Far more than schemas need, and few enough to print with a function that calls itself."""
@@ -37,20 +37,17 @@ def _loads(text: str) -> Any:
 
 def depth_of(value: Any) -> int:
     """How many objects and lists lie within each other."""
-    level, depth = [value], -1
+    level, depth = list(containers_in([value])), 0
     while level:
         depth += 1
-        level = [part for outer in level for part in parts_of(outer)]
+        level = [part for outer in level for part in containers_in(outer)]
     return depth
 
 
-def parts_of(value: Any) -> Iterable[Any]:
-    match value:
-        case dict():
-            return value.values()
-        case list():
-            return value
-    return ()
+def containers_in(value: Any) -> Iterable[Any]:
+    """The objects and lists right within one."""
+    parts = value.values() if isinstance(value, dict) else value
+    return (part for part in parts if isinstance(part, dict | list))
 
 
 def write_json(value: Any) -> str:
@@ -78,7 +75,13 @@ def quoted(text: str) -> str:
     escaped = encode_basestring(text)
     if "\\u00" not in escaped:
         return escaped
-    return CONTROL.sub(lambda found: f"\\u{found[0][2:].upper()}", escaped)
+    return ESCAPE.sub(_as_jackson, escaped)
+
+
+def _as_jackson(escape: re.Match[str]) -> str:
+    """Jackson has capitals in the numbers of control characters."""
+    text = escape[0]
+    return f"\\u{text[2:].upper()}" if text.startswith("\\u") else text
 
 
 def double_text(number: float) -> str:

@@ -30,7 +30,13 @@ from headrace.serdes.avro.model import (
     Union,
     branch_name,
 )
-from headrace.serdes.avro.primitives import PRIMITIVE_WRITES, Write, write_number, write_string
+from headrace.serdes.avro.primitives import (
+    BYTES,
+    PRIMITIVE_WRITES,
+    Write,
+    write_number,
+    write_string,
+)
 from headrace.serdes.avro.unfit import Unfit, refuse, shown
 from headrace.serdes.avro.varints import write_varint
 
@@ -265,7 +271,7 @@ def _write_named(value: tuple[Any, ...], branches: list[_Branch], out: bytearray
 
 def _fixed(fixed: Fixed) -> Write:
     def write(value: Any, out: bytearray) -> None:
-        if not isinstance(value, bytes) or len(value) != fixed.size:
+        if not isinstance(value, BYTES) or len(value) != fixed.size:
             refuse(value, f"the fixed {fixed.name.full} of {fixed.size} bytes")
         out += value
 

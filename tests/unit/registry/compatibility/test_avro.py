@@ -1,0 +1,189 @@
+"""What may change in an Avro schema, and what breaks its readers."""
+
+import json
+from typing import Any
+
+import pytest
+
+from headrace.registry.compatibility.avro import incompatibilities
+from headrace.serdes.avro.parsing import parse
+from headrace.serdes.avro.schema import AvroSchema
+from headrace.serdes.schemas import Dependency
+
+OLD_CUSTOMER: dict[str, Any] = {
+    "type": "record",
+    "name": "Customer",
+    "namespace": "shop",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "email", "type": "string"},
+        {"name": "faxNumber", "type": "string", "default": ""},
+    ],
+}
+NEW_CUSTOMER: dict[str, Any] = OLD_CUSTOMER | {
+    "fields": [
+        {"name": "customerId", "type": "long", "aliases": ["id"]},
+        {"name": "email", "type": ["null", "string"]},
+        {"name": "prefLang", "type": "string", "default": "en_US"},
+    ]
+}
+
+
+def schema(value: Any) -> AvroSchema:
+    return parse(json.dumps(value))
+
+
+def record(*fields: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"type": "record", "name": "R", "fields": list(fields), **more}
+
+
+def field(kind: Any, **more: Any) -> dict[str, Any]:
+    return {"name": "a", "type": kind, **more}
+
+
+def enum(*symbols: str, **more: Any) -> dict[str, Any]:
+    return {"type": "enum", "name": "E", "symbols": list(symbols), **more}
+
+
+def test_a_customer_that_evolves_with_care_is_read() -> None:
+    """SCH-6"""
+    assert incompatibilities(schema(NEW_CUSTOMER), schema(OLD_CUSTOMER)) == []
+
+
+@pytest.mark.parametrize(("position", "attribute"), [(0, "aliases"), (2, "default")])
+def test_a_customer_without_alias_or_default_is_refused(position: int, attribute: str) -> None:
+    """SCH-6"""
+    careless = json.loads(json.dumps(NEW_CUSTOMER))
+    del careless["fields"][position][attribute]
+    (message,) = incompatibilities(schema(careless), schema(OLD_CUSTOMER))
+    assert "READER_FIELD_MISSING_DEFAULT_VALUE" in message
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (record(field("int")), record(field("int", doc="new"), doc="new")),
+        (record(field("int", default=1)), record(field("int", default=2))),
+        (record(), record(field("int", default=1))),
+        (record(field("int", default=1)), record()),
+        (record(field("int")), record(field("long"))),
+        (record(field("int")), record({"name": "b", "type": "int", "aliases": ["a"]})),
+        (record(field("int")), record(field(["null", "int"]))),
+    ],
+    ids=["doc", "default", "added", "removed", "widened", "alias", "nullable"],
+)
+def test_a_safe_change_passes(old: Any, new: Any) -> None:
+    """SCH-7"""
+    assert incompatibilities(schema(new), schema(old)) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        (record(), record(name="Other"), "NAME_MISMATCH"),
+        (record(), record(field("int")), "READER_FIELD_MISSING_DEFAULT_VALUE"),
+        (record(field(enum("A", "B"))), record(field(enum("A"))), "MISSING_ENUM_SYMBOLS"),
+        (record(field(["null", "int"])), record(field(["null"])), "MISSING_UNION_BRANCH"),
+        (record(field("long")), record(field("int")), "TYPE_MISMATCH"),
+    ],
+    ids=["renamed", "added", "symbol", "branch", "narrowed"],
+)
+def test_a_breaking_change_is_refused(old: Any, new: Any, error: str) -> None:
+    """SCH-7"""
+    (message,) = incompatibilities(schema(new), schema(old))
+    assert message.startswith(f"{{errorType:'{error}'")
+
+
+def test_a_changed_namespace_is_refused_where_full_names_count() -> None:
+    """SCH-7"""
+    old, new = schema(record(namespace="a")), schema(record(namespace="b"))
+    (message,) = incompatibilities(new, old, full_names=True)
+    assert "additionalInfo:'expected: a.R'" in message
+
+
+def test_java_does_not_look_at_namespaces() -> None:
+    old, new = schema(record(namespace="a")), schema(record(namespace="b"))
+    assert incompatibilities(new, old) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            record(),
+            record(field("int")),
+            "{errorType:'READER_FIELD_MISSING_DEFAULT_VALUE', description:'The field 'a' at path"
+            " '/fields/0' in the %s schema has no default value and is missing in the %s schema',"
+            " additionalInfo:'a'}",
+        ),
+        (
+            record(field("long")),
+            record(field("int")),
+            "{errorType:'TYPE_MISMATCH', description:'The type (path '/fields/0/type') of a field"
+            " in the %s schema does not match with the %s schema', additionalInfo:'reader type:"
+            " INT not compatible with writer type: LONG'}",
+        ),
+        (
+            enum("A", "C", "B"),
+            enum("A"),
+            "{errorType:'MISSING_ENUM_SYMBOLS', description:'The %s schema is missing enum symbols"
+            " '[B, C]' at path '/symbols' in the %s schema', additionalInfo:'[B, C]'}",
+        ),
+        (
+            ["null", "int"],
+            ["null"],
+            "{errorType:'MISSING_UNION_BRANCH', description:'The %s schema is missing a type"
+            " inside a union field at path '/1' in the %s schema', additionalInfo:'reader union"
+            " lacking writer type: INT'}",
+        ),
+        (
+            {"type": "fixed", "name": "F", "size": 1},
+            {"type": "fixed", "name": "F", "size": 2},
+            "{errorType:'FIXED_SIZE_MISMATCH', description:'The size of FIXED type field at path"
+            " '/size' in the %s schema does not match with the %s schema',"
+            " additionalInfo:'expected: 1, found: 2'}",
+        ),
+        (
+            record(),
+            record(name="Q"),
+            "{errorType:'NAME_MISMATCH', description:'The name of the schema has changed (path"
+            " '/name')', additionalInfo:'expected: R'}",
+        ),
+    ],
+)
+def test_messages_are_those_of_confluents_registry(old: Any, new: Any, message: str) -> None:
+    assert incompatibilities(schema(new), schema(old)) == [message]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (enum("A", "B"), enum("A", default="A")),
+        ({"type": "array", "items": "int"}, {"type": "array", "items": "long"}),
+        ({"type": "map", "values": "int"}, {"type": "map", "values": ["null", "double"]}),
+        (["int", "long"], "double"),
+        (record(name="Old"), record(aliases=["Old"])),
+    ],
+)
+def test_more_that_can_be_read(old: Any, new: Any) -> None:
+    assert incompatibilities(schema(new), schema(old)) == []
+
+
+def test_records_within_themselves_are_compared_once() -> None:
+    old = record(field(["null", "R"]), {"name": "b", "type": "long"})
+    new = record(field(["null", "R"]), {"name": "b", "type": "int"})
+    messages = incompatibilities(schema(new), schema(old))
+    assert [message.split("'")[1] for message in messages] == ["TYPE_MISMATCH"]
+
+
+def test_aliases_that_name_two_fields_are_told() -> None:
+    old = record(field("int"), {"name": "b", "type": "int"})
+    new = record({"name": "c", "type": "int", "aliases": ["a", "b"]})
+    (message,) = incompatibilities(schema(new), schema(old))
+    assert "matches multiple fields" in message
+
+
+def test_references_are_looked_into() -> None:
+    old, new = (Dependency("F", f'{{"type":"fixed","name":"F","size":{n}}}') for n in (1, 2))
+    (message,) = incompatibilities(parse('"F"', [new]), parse('"F"', [old]))
+    assert "FIXED_SIZE_MISMATCH" in message
