@@ -2,11 +2,13 @@
 
 import io
 import json
+from collections.abc import Callable
+from typing import Any
 
-import avro.compatibility
 import avro.schema
 import fastavro
 import pytest
+from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -80,11 +82,12 @@ def test_hostile_bytes_are_our_error_and_no_other(seed: int, data: bytes) -> Non
         reader = parse(json.dumps(schemas.changed(json.loads(writer.canonical()))))
     except InvalidSchema:
         reader = writer
-    for attempt in (
+    attempts: list[Callable[[], object]] = [
         lambda: decode(writer, None, data),
         lambda: decode(writer, reader, data),
         lambda: json_of_payload(writer, data),
-    ):
+    ]
+    for attempt in attempts:
         try:
             attempt()
         except AvroError:
@@ -142,12 +145,14 @@ def test_our_verdict_is_that_of_avros_own_library(seed: int) -> None:
         raise
     messages = incompatibilities(reader, writer)
     assume(not any("Unexpected exception" in message for message in messages))
-    checker = avro.compatibility.ReaderWriterCompatibilityChecker()
-    judged = checker.get_compatibility(
-        avro.schema.parse(reader.canonical()), avro.schema.parse(writer.canonical())
-    )
-    compatible = avro.compatibility.SchemaCompatibilityType.compatible
-    assert (not messages) == (judged.compatibility is compatible)
+    assert (not messages) == is_compatible_to_avro(reader.canonical(), writer.canonical())
+
+
+def is_compatible_to_avro(reader: str, writer: str) -> bool:
+    """The verdict of the checker in Avro's own library for Python."""
+    checker: Any = ReaderWriterCompatibilityChecker
+    judged = checker().get_compatibility(avro.schema.parse(reader), avro.schema.parse(writer))
+    return bool(judged.compatibility is SchemaCompatibilityType.compatible)
 
 
 @given(seeds=st.lists(seeds, max_size=20), codec=st.sampled_from(("null", "deflate", "zstandard")))
