@@ -1,4 +1,4 @@
-"""Defaults of fields: whether a JSON value can be one, and the value that it stands for."""
+"""Defaults of fields: whether a JSON value can be one, and how it is written."""
 
 import re
 from typing import Any, Final
@@ -45,27 +45,11 @@ def is_default(node: Node, value: Any) -> bool:
             return any(is_default(branch, value) for branch in node.branches)
         case Record():
             return isinstance(value, dict) and all(
-                is_default(field.type, value.get(field.name, field.default))
+                is_default(field.type, value[field.name])
+                if field.name in value
+                else _own_default_fits(field)
                 for field in node.fields
             )
-
-
-def default_value(node: Node, value: Any) -> Any:
-    """The value, without logical types, that a default which `is_default` accepts stands for."""
-    match node:
-        case Primitive(kind="bytes") | Fixed():
-            return value.encode("latin-1")
-        case Primitive(kind="float" | "double"):
-            return float(value)
-        case Array():
-            return [default_value(node.items, item) for item in value]
-        case Map():
-            return {name: default_value(node.values, part) for name, part in value.items()}
-        case Union():
-            return default_value(default_branch(node, value), value)
-        case Record():
-            return {field.name: _member_default(field, value) for field in node.fields}
-    return value
 
 
 def tagged_default(node: Node, value: Any) -> Any:
@@ -100,8 +84,12 @@ def double_of_text(text: str) -> float | None:
     return float(found["sign"] + (found["digits"] or found["special"]))
 
 
-def _member_default(field: Field, value: dict[str, Any]) -> Any:
-    return default_value(field.type, value.get(field.name, field.default))
+def _own_default_fits(field: Field) -> bool:
+    """Found out once: records within records would ask for it twice as often at each level."""
+    if field.default_fits is None:
+        field.default_fits = False  # What a default needs itself for it cannot be.
+        field.default_fits = field.has_default and is_default(field.type, field.default)
+    return field.default_fits
 
 
 def _is_primitive_default(kind: str, value: Any) -> bool:

@@ -108,6 +108,8 @@ class Field:
     order: str = "ascending"
     aliases: tuple[str, ...] = ()
     properties: Properties = field(default_factory=dict)
+    default_fits: bool | None = None
+    """Whether the default is one of the type; None while nobody has asked."""
 
     @property
     def has_default(self) -> bool:

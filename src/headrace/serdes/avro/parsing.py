@@ -6,8 +6,8 @@ Confluent's registry, and defaults may be anything, as with `validateDefaults=fa
 """
 
 import re
-from collections.abc import Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from headrace.serdes.avro.defaults import INT_RANGE, double_of_text, is_default
 from headrace.serdes.avro.json_text import read_json, write_json
@@ -29,7 +29,7 @@ from headrace.serdes.avro.model import (
     Union,
     branch_name,
 )
-from headrace.serdes.avro.printing import print_schema
+from headrace.serdes.avro.printing import print_definition, print_schema
 from headrace.serdes.avro.schema import AvroSchema
 from headrace.serdes.schemas import Dependency, InvalidSchema
 
@@ -81,6 +81,10 @@ class _Parser:
         self._open: set[str] = set()
         """Records whose fields are being read."""
 
+        self._document: Any = None
+        self._definitions: dict[str, Definition] | None = None
+        """Of the document, looked for when a name is not known yet."""
+
     def parse(self, text: str) -> Node:
         if len(text) > TEXT_MAX:
             raise InvalidSchema(f"the schema has more than {TEXT_MAX} characters")
@@ -88,6 +92,7 @@ class _Parser:
             schema = read_json(text)
         except ValueError as error:
             raise InvalidSchema(f"the schema is not JSON: {error}") from error
+        self._document, self._definitions = schema, None
         return self._node(schema, "", "", 0)
 
     def _node(self, schema: Any, namespace: str, path: str, depth: int) -> Node:
@@ -95,7 +100,7 @@ class _Parser:
             fail(path, f"types nest more than {DEPTH_MAX} deep")
         match schema:
             case str():
-                return self._by_name(schema, namespace, path)
+                return self._by_name(schema, namespace, path, depth)
             case list():
                 return self._union(schema, namespace, path, depth + 1)
             case dict():
@@ -126,16 +131,25 @@ class _Parser:
                     fail(path, f"Map has no values type: {shown(schema)}")
                 values = self._node(schema["values"], namespace, f"{path}/values", depth)
                 return Map(values, properties_of(schema, SCHEMA_RESERVED))
-        return self._by_name(kind, namespace, path)
+        return self._by_name(kind, namespace, path, depth)
 
-    def _by_name(self, text: str, namespace: str, path: str) -> Node:
+    def _by_name(self, text: str, namespace: str, path: str, depth: int) -> Node:
         """A primitive, or the named type of this namespace, or else of none."""
         if text in PRIMITIVES:
             return Primitive(text)
-        found = self._names.get(Name.of(text, namespace).full) or self._names.get(text)
-        if found is None:
-            fail(path, f'Undefined name: "{text}"; define it before, or refer to its schema')
-        return found
+        full = Name.of(text, namespace).full
+        found = self._names.get(full) or self._names.get(text)
+        return found or self._defined_later(text, full, path, depth)
+
+    def _defined_later(self, text: str, full: str, path: str, depth: int) -> Node:
+        """As in Java, a type may be used before the place in the same text that defines it."""
+        if self._definitions is None:
+            found = definitions_in(self._document, "", "")
+            self._definitions = {definition.name: definition for definition in found}
+        later = self._definitions.get(full) or self._definitions.get(text)
+        if later is None:
+            fail(path, f'Undefined name: "{text}"; define it, or refer to its schema')
+        return self._node(later.schema, later.namespace, later.path, depth)
 
     def _union(self, schema: list[Any], namespace: str, path: str, depth: int) -> Union:
         branches: dict[str, Node] = {}
@@ -208,18 +222,17 @@ class _Parser:
         symbols = schema.get("symbols")
         if not isinstance(symbols, list):
             fail(path, f"Enum has no symbols: {shown(schema)}")
+        known: set[str] = set()
         for position, symbol in enumerate(symbols):
             here = f"{path}/symbols/{position}"
             self._check_name(symbol, here)
-            if symbol in symbols[:position]:
+            if symbol in known:
                 fail(here, f"Duplicate enum symbol: {symbol}")
+            known.add(symbol)
         default = schema.get("default")
         if default is not None and default not in symbols:
-            known = ", ".join(symbols)
-            where = f"{path}/default"
-            fail(
-                where, f"The Enum Default: {shown(default)} is not in the enum symbol set: {known}"
-            )
+            reason = f"The Enum Default: {shown(default)} is not in the enum symbol set"
+            fail(f"{path}/default", f"{reason}: {shown(symbols)}")
         aliases = self._aliases(schema, name, path)
         properties = properties_of(schema, ENUM_RESERVED)
         enum = Enum(name, tuple(symbols), default, doc_of(schema), aliases, properties)
@@ -241,7 +254,7 @@ class _Parser:
         full = node.name.full
         if earlier is None:
             self._names[full] = node
-        elif print_schema(earlier) == print_schema(node):
+        elif print_definition(earlier) == print_definition(node):
             self._names[full] = earlier
             assert isinstance(earlier, type(node))
             return earlier
@@ -274,6 +287,37 @@ class _Parser:
         if not isinstance(name, str) or self._valid_name.fullmatch(name) is None:
             rule = "letters, digits and _, and no digit first"
             fail(path, f"Illegal name: {shown(name)}; names have {rule}")
+
+
+class Definition(NamedTuple):
+    """A place in a text that defines a type, and the namespace that it stands in."""
+
+    name: str
+    schema: dict[str, Any]
+    namespace: str
+    path: str
+
+
+def definitions_in(schema: Any, namespace: str, path: str) -> Iterator[Definition]:
+    """The definitions of a text that may yet turn out to be invalid."""
+    match schema:
+        case list():
+            for position, part in enumerate(schema):
+                yield from definitions_in(part, namespace, f"{path}/{position}")
+        case {"type": "record" | "error" | "enum" | "fixed", "name": str() as text}:
+            name = Name.of(text, str(schema.get("namespace", namespace)))
+            yield Definition(name.full, schema, namespace, path)
+            for position, field in enumerate(json_list(schema.get("fields"))):
+                if isinstance(field, dict):
+                    inner = f"{path}/fields/{position}/type"
+                    yield from definitions_in(field.get("type"), name.namespace, inner)
+        case {"type": "array" | "map" as kind}:
+            member = "items" if kind == "array" else "values"
+            yield from definitions_in(schema.get(member), namespace, f"{path}/{member}")
+
+
+def json_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def alias_texts(schema: dict[str, Any], path: str) -> list[str]:

@@ -31,6 +31,18 @@ def print_schema(root: Node, known: Iterable[str] = ()) -> str:
     return _print(root, set(known), "")
 
 
+def print_definition(node: Named) -> str:
+    """The definition of one type, in which all others are names."""
+    return _print_definition(node, _Everything(), "")
+
+
+class _Everything(set[str]):
+    """A set of names in which each is."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
 def print_parsing_canonical_form(root: Node) -> str:
     """Avro's parsing canonical form: only what says how values are written, names in full."""
     return _print_canonical(root, set())

@@ -149,8 +149,9 @@ class _Compiler:
         if pair in self._records:
             return self._records[pair]
         taken = _fields_by_written_name(writer, reader)
+        given = {field.name for field in taken.values()}
         for field in reader.fields:
-            if field not in taken.values() and not field.has_default:
+            if field.name not in given and not field.has_default:
                 reason = f"{field.name}: it was not written and has no default"
                 self._records[pair] = Refusal(f"{reason} in {reader.name.full}")
                 return self._records[pair]

@@ -27,18 +27,34 @@ WIDTHS: Final = {"boolean": 1, "float": 4, "double": 8}
 
 
 class EmptyItems:
-    """Whether a schema has arrays whose items take no bytes, and the check of their payloads."""
+    """Whether a schema makes values of no bytes in masses, and the check of its payloads."""
 
     def __init__(self, root: Node) -> None:
+        nodes = nodes_of(root)
         self._root = root
+        self._sizes: dict[int, int] = {}
+        self._is_endless = any(parts_of_nothing(n, self._sizes) > EMPTY_ITEMS_MAX for n in nodes)
         self._are_possible = any(
-            isinstance(node, Array) and takes_no_bytes(node.items) for node in nodes_of(root)
+            isinstance(node, Array) and takes_no_bytes(node.items) for node in nodes
         )
 
     def check(self, payload: bytes, position: int = 0) -> None:
         """Raise `CorruptPayload` if the value that begins here claims too many."""
+        if self._is_endless:
+            raise CorruptPayload(f"a value of this schema has more than {EMPTY_ITEMS_MAX} parts")
         if self._are_possible:
             walk(self._root, payload, position)
+
+
+def parts_of_nothing(node: Node, known: dict[int, int]) -> int:
+    """How many values are made of a type without a byte for them: nulls, records of records."""
+    if id(node) not in known:
+        known[id(node)] = 1 if node.kind == "null" else 0
+        if isinstance(node, Record):
+            known[id(node)] = EMPTY_ITEMS_MAX + 1  # What a record has that is always within itself.
+            inner = sum(parts_of_nothing(field.type, known) for field in node.fields)
+            known[id(node)] = 1 + inner
+    return known[id(node)]
 
 
 def walk(root: Node, payload: bytes, position: int = 0) -> int:
@@ -94,7 +110,7 @@ class _Walker:
                 count = -count
                 self._number()  # The size in bytes, which a hostile payload may have wrong.
             if not has_keys and takes_no_bytes(node):
-                self._count_empty(count)
+                self._count_empty(count * max(1, parts_of_nothing(node, {})))
                 continue
             for _ in range(count):
                 if has_keys:
@@ -116,16 +132,20 @@ class _Walker:
         return number
 
 
-def takes_no_bytes(node: Node, within: frozenset[int] = frozenset()) -> bool:
+def takes_no_bytes(node: Node) -> bool:
     """Whether every value of this type is written as nothing."""
+    return _takes_no_bytes(node, {})
+
+
+def _takes_no_bytes(node: Node, known: dict[int, bool]) -> bool:
     match node:
         case Primitive():
             return node.kind == "null"
         case Fixed():
             return node.size == 0
         case Record():
-            inner = within | {id(node)}
-            return id(node) not in within and all(
-                takes_no_bytes(field.type, inner) for field in node.fields
-            )
+            if id(node) not in known:
+                known[id(node)] = False  # A record that always holds itself has no values at all.
+                known[id(node)] = all(_takes_no_bytes(field.type, known) for field in node.fields)
+            return known[id(node)]
     return False

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headrace.serdes.avro.model import nodes_of
 from headrace.serdes.avro.parsing import DEPTH_MAX, TEXT_MAX, parse
 from headrace.serdes.schemas import Dependency, InvalidSchema, ParsedSchema, SchemaType
 
@@ -125,6 +126,45 @@ def test_the_same_definition_may_come_twice() -> None:
 def test_a_record_may_hold_itself() -> None:
     text = '{"type":"record","name":"L","fields":[{"name":"n","type":["null","L"]}]}'
     assert parse(text).canonical() == text
+
+
+def test_a_type_may_be_used_before_it_is_defined() -> None:
+    fixed = {"type": "fixed", "name": "F", "size": 1}
+    schema = parse(record({"name": "a", "type": "F"}, {"name": "b", "type": fixed}))
+    assert schema.canonical() == (
+        '{"type":"record","name":"R","fields":[{"name":"a","type":{"type":"fixed","name":"F",'
+        '"size":1}},{"name":"b","type":"F"}]}'
+    )
+
+
+def test_types_may_use_one_another_before_they_are_defined() -> None:
+    second = {"type": "record", "name": "S", "fields": [{"name": "r", "type": ["null", "R"]}]}
+    text = record({"name": "a", "type": ["null", "S"]}, {"name": "b", "type": second})
+    assert parse(parse(text).canonical()).canonical() == parse(text).canonical()
+
+
+def test_many_names_that_are_defined_later_are_found_at_once() -> None:
+    """Looking through the text for each of them would take hours."""
+    names = [f"F{number}" for number in range(2000)]
+    fixed = [{"type": "fixed", "name": name, "size": 1} for name in names]
+    uses = [{"name": f"a{name}", "type": name} for name in names]
+    made = [{"name": f"b{kind['name']}", "type": kind} for kind in fixed]
+    assert len(nodes_of(parse(record(*uses, *made)).root)) == 2001
+
+
+def doubling(levels: int) -> str:
+    """Records that hold the next one twice, each with a default."""
+    inner: Any = {"type": "record", "name": f"R{levels}", "fields": []}
+    for level in reversed(range(levels)):
+        first = {"name": "a", "type": inner, "default": {}}
+        second = {"name": "b", "type": f"R{level + 1}", "default": {}}
+        inner = {"type": "record", "name": f"R{level}", "fields": [first, second]}
+    return json.dumps(inner)
+
+
+def test_defaults_of_records_within_records_are_checked_once() -> None:
+    """Sixty levels with two each would take for ever."""
+    assert parse(doubling(60)).name == "R0"
 
 
 def test_comments_are_passed_over() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headrace.serdes.avro.codec import encode
+from headrace.serdes.avro.codec import decode, encode
 from headrace.serdes.avro.errors import CorruptPayload
 from headrace.serdes.avro.parsing import parse
 from headrace.serdes.avro.varints import write_varint
@@ -37,6 +37,15 @@ def test_an_array_that_claims_too_many_nulls_is_refused(count: int) -> None:
     size = write_varint(0) if count < 0 else b""
     with pytest.raises(CorruptPayload, match="take no bytes"):
         walk(schema.root, write_varint(count) + size + b"\x00")
+
+
+def test_a_value_of_countless_parts_without_a_byte_is_refused() -> None:
+    inner: Any = {"type": "record", "name": "R60", "fields": []}
+    for level in reversed(range(60)):
+        fields = [{"name": "a", "type": inner}, {"name": "b", "type": f"R{level + 1}"}]
+        inner = {"type": "record", "name": f"R{level}", "fields": fields}
+    with pytest.raises(CorruptPayload, match="parts"):
+        decode(parse(json.dumps(inner)), None, b"")
 
 
 @pytest.mark.parametrize(
