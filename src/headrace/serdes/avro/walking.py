@@ -33,14 +33,14 @@ class EmptyItems:
         nodes = nodes_of(root)
         self._root = root
         self._sizes: dict[int, int] = {}
-        self._is_endless = any(parts_of_nothing(n, self._sizes) > EMPTY_ITEMS_MAX for n in nodes)
+        self._is_huge = any(parts_of_nothing(n, self._sizes) > EMPTY_ITEMS_MAX for n in nodes)
         self._are_possible = any(
             isinstance(node, Array) and takes_no_bytes(node.items) for node in nodes
         )
 
     def check(self, payload: bytes, position: int = 0) -> None:
         """Raise `CorruptPayload` if the value that begins here claims too many."""
-        if self._is_endless:
+        if self._is_huge:
             raise CorruptPayload(f"a value of this schema has more than {EMPTY_ITEMS_MAX} parts")
         if self._are_possible:
             walk(self._root, payload, position)
@@ -49,11 +49,9 @@ class EmptyItems:
 def parts_of_nothing(node: Node, known: dict[int, int]) -> int:
     """How many values are made of a type without a byte for them: nulls, records of records."""
     if id(node) not in known:
-        known[id(node)] = 1 if node.kind == "null" else 0
+        known[id(node)] = 1 if node.kind == "null" else 0  # A record within itself adds nothing.
         if isinstance(node, Record):
-            known[id(node)] = EMPTY_ITEMS_MAX + 1  # What a record has that is always within itself.
-            inner = sum(parts_of_nothing(field.type, known) for field in node.fields)
-            known[id(node)] = 1 + inner
+            known[id(node)] = 1 + sum(parts_of_nothing(field.type, known) for field in node.fields)
     return known[id(node)]
 
 

@@ -171,6 +171,11 @@ def test_a_wrong_default_that_was_read_leniently_is_told_when_it_is_needed() -> 
         encode(parse(text, lenient=True), {})
 
 
+def test_a_branch_that_can_have_no_values_harms_no_other() -> None:
+    endless = {"type": "record", "name": "L", "fields": [{"name": "n", "type": "L"}]}
+    assert decode(schema(["int", endless]), None, b"\x00\x0a") == 5
+
+
 @pytest.mark.parametrize(
     ("kind", "payload"),
     [
