@@ -20,12 +20,16 @@ from headrace.serdes.schemas import Dependency, SchemaType
 
 @dataclass(frozen=True, slots=True)
 class AvroFormat:
-    """Avro: a reader's schema projects what was written with another."""
+    """Avro: a reader's schema projects what was written with another.
 
+    Who reads takes wrong defaults as they are, since what was registered cannot be changed.
+    """
+
+    lenient: bool = False
     schema_type = SchemaType.AVRO
 
     def parse(self, text: str, dependencies: Sequence[Dependency] = ()) -> AvroSchema:
-        return parse(text, dependencies)
+        return parse(text, dependencies, lenient=self.lenient)
 
     def name(self, schema: AvroSchema) -> str | None:
         return schema.name
@@ -77,4 +81,4 @@ class AvroDeserializer(SchemaDeserializer[AvroSchema]):
     ) -> None:
         given = new_schema(reader, SchemaType.AVRO)
         options.setdefault("makes", class_of(reader))
-        super().__init__(registry, AvroFormat(), given, **options)
+        super().__init__(registry, AvroFormat(lenient=True), given, **options)

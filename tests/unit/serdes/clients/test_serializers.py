@@ -216,6 +216,19 @@ def test_a_schema_of_another_type_is_told(registry: RegistryInMemory) -> None:
         AvroDeserializer(registry)(payload, value_in("orders"))
 
 
+def test_a_reader_takes_a_registered_schema_with_a_wrong_default(
+    registry: RegistryInMemory,
+) -> None:
+    """SCH-3: who registers such a schema is refused, who must read its data is not."""
+    fields = [{"name": "taxcode", "type": "int", "default": "39"}]
+    wrong = json.dumps({"type": "record", "name": "Person", "fields": fields})
+    registry.register("people-value", NewSchema(wrong))
+    read = AvroDeserializer(registry)(b"\0\0\0\0\x01\x4e", value_in("people"))
+    assert read == {"taxcode": 39}
+    with pytest.raises(InvalidSchema, match="taxcode"):
+        AvroSerializer(registry, wrong)
+
+
 def test_references_are_resolved_by_the_registry(registry: RegistryInMemory) -> None:
     registry.register("order", NewSchema(ORDER))
     bill = {
