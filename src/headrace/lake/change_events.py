@@ -113,11 +113,15 @@ def ordering(
     **more: Any,
 ) -> pa.Table:
     """What DuckDB needs to put events in order, under names that need no quotes."""
-    positions = pa.array(range(first_position, first_position + rows.num_rows), pa.int64())
-    columns = {f"key{n}": rows[key] for n, key in enumerate(keys)}
-    return pa.table(
-        {**columns, "sequence": sequence, "is_delete": is_delete, "position": positions, **more}
-    )
+    more = {"sequence": sequence, "is_delete": is_delete, **more}
+    return numbered(rows, keys, first_position, **more)
+
+
+def numbered(rows: Any, keys: Sequence[str], first_position: int = 0, **more: Any) -> pa.Table:
+    """The keys of rows and where these stand, under names that need no quotes."""
+    columns = {f"key{n}": rows.column(key) for n, key in enumerate(keys)}
+    positions = pa.arange(first_position, first_position + rows.num_rows)
+    return pa.table({**columns, "position": positions, **more})
 
 
 def key_names(keys: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -152,6 +152,12 @@ class FileWriter:
             f"a file of the table at {self._place} could not be written: {error}. Nothing was"
             " committed; make room or mend the disk, and run again"
         )
+
+
+def remove_files(place: Path, files: Iterable[DataFile]) -> None:
+    """Remove files that no commit will list; a crash before leaves them to vacuum."""
+    for file in files:
+        (place / file.path).unlink(missing_ok=True)
 
 
 def label_of(path: str) -> tuple[int, int] | None:

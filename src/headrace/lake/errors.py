@@ -63,6 +63,10 @@ class UnusableView(LakeError):
     """A merged view whose entry in the catalog does not fit its tables."""
 
 
+class FilesChanged(LakeError):
+    """What was planned on some version does not fit the newest any more; plan anew."""
+
+
 class UnsupportedTable(LakeError):
     """The table uses a feature of Delta Lake that is not written here."""
 

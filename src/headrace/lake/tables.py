@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties
+from deltalake import CommitProperties, DeltaTable, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from headrace.lake import reading, upserts
+from headrace.lake import reading
 from headrace.lake.commits import (
     OUR_METADATA,
     AddedFile,
@@ -25,10 +25,17 @@ from headrace.lake.commits import (
     versions_of,
 )
 from headrace.lake.data_files import DataFile, FileWriter
-from headrace.lake.errors import CommitConflict, LakeError, TableRewritten, VersionGone, wheel_error
+from headrace.lake.errors import (
+    CommitConflict,
+    FilesChanged,
+    LakeError,
+    TableRewritten,
+    VersionGone,
+    wheel_error,
+)
 from headrace.lake.head import Head, arrow_schema, at_version, files_of
 from headrace.lake.lineage import Lineage
-from headrace.lake.schemas import conform
+from headrace.lake.upserts import Upsert
 
 _AMENDABLE = 1_000
 """So many commits back a batch can be amended; it is one of the last, as its flow repeats it."""
@@ -156,39 +163,44 @@ class Table:
         *,
         merge: Mapping[str, str] | None = None,
         delete: str | None = None,
+        sequence: str | None = None,
     ) -> int:
         """Put rows in the place of those with the same key, and add the others.
 
         With `merge` the columns of a matched row become the sum, the least or the most of both.
-        Rows whose `delete` column is true take the matched row away, and are not added.
+        Rows whose `delete` column is true take the matched row away, and are not added. A row
+        whose `sequence` is below that of the one with its key changes nothing.
         """
-        schema = self.schema
-        upserts.check(schema, keys, merge, delete)
-        arriving = schema if delete is None else schema.append(pa.field(delete, pa.bool_()))
-        source = upserts.one_row_per_key(conform(rows, arriving), keys, merge, delete)
-        if not source.num_rows:
-            return self.append([], token, lineage)
+        from headrace.lake.upserting import upsert
 
-        def run(table: DeltaTable, properties: CommitProperties) -> None:
-            merger = table.merge(
-                source,
-                upserts.condition(keys),
-                source_alias="s",
-                target_alias="t",
-                writer_properties=WriterProperties(compression="ZSTD"),
-                commit_properties=properties,
-            )
-            if delete is not None:
-                doomed = f"s.{reading.quoted(delete)}"
-                merger = merger.when_matched_delete(predicate=f"coalesce({doomed}, false)")
-            kept = None if delete is None else f"NOT coalesce({doomed}, false)"
-            values = {reading.quoted(n): f"s.{reading.quoted(n)}" for n in schema.names}
-            changes = upserts.updates(schema, keys, merge)
-            if changes:
-                merger = merger.when_matched_update(changes, predicate=kept)
-            merger.when_not_matched_insert(values, predicate=kept).execute()
+        how = Upsert(tuple(keys), merge, delete, sequence)
+        how.check(self.schema)
+        return upsert(self, rows, how, token, lineage)
 
-        return self._by_wheel("upsert", run, token, lineage)
+    def exchange(
+        self,
+        planned_on: int,
+        removed: Sequence[AddedFile],
+        added: Sequence[DataFile],
+        token: Token | None = None,
+        lineage: Lineage | None = None,
+    ) -> int:
+        """Put files in the place of others, as was planned on some version.
+
+        Refused if rows have come or gone since: they may have the very keys that were merged.
+        """
+
+        def plan(head: Head) -> Actions:
+            for version in range(planned_on + 1, head.version + 1):
+                commit = head.log.read(version)
+                if commit.adds or commit.removes or commit.has_new_schema:
+                    raise FilesChanged(
+                        f"version {version} of {self.name} ({commit.operation}) changed files while"
+                        " a merge was made; merge again"
+                    )
+            return [*additions(added), *removals(removed)]
+
+        return self.change("upsert", plan, token, lineage)
 
     def delete(self, predicate: str, token: Token | None = None) -> int:
         """Take away the rows that make an SQL condition true."""
@@ -382,10 +394,7 @@ class Table:
         token: Token | None,
         lineage: Lineage | None,
     ) -> int:
-        """Let the wheel plan and commit; what it refuses because others were quicker is repeated.
-
-        A merge that finds that others added rows meanwhile is computed again, with them.
-        """
+        """Let the wheel plan and commit; what others were quicker at is repeated."""
         properties = CommitProperties(
             custom_metadata={OUR_METADATA: _metadata(operation, lineage)},
             max_commit_retries=0,
