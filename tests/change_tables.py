@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from headrace.lake.changes import apply_changes, history_schema, target_schema
+from headrace.lake.changes import ChangeRules, apply_changes, history_schema, target_schema
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
 
@@ -63,12 +63,12 @@ class MemoryTable:
     def dataset(self) -> Self:
         return self
 
-    def to_table(self, filter: ds.Expression) -> pa.Table:
+    def to_batches(self, filter: ds.Expression, **_: object) -> list[pa.RecordBatch]:
         """What a dataset of Arrow answers; how many rows that were is noted."""
         table = pa.Table.from_pylist(self.content, schema=self.schema)
         found = ds.dataset(table).to_table(filter=filter)
         self.read.append(found.num_rows)
-        return found
+        return list(found.to_batches())
 
     def upsert(
         self,
@@ -121,12 +121,9 @@ class ChangedTable:
             self.target,
             self.history,
             events_of(changes, self.sequence_type),
-            keys=["key"],
-            sequence_by="sequence",
-            deletes="is_delete",
-            scd_type=self.scd_type,
-            token=Token("writer", self.batch),
-            lineage=LINEAGE,
+            ChangeRules(("key",), "sequence", "is_delete", self.scd_type),
+            Token("writer", self.batch),
+            LINEAGE,
         )
 
     def rows(self) -> set[tuple[Any, ...]]:

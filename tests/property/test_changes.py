@@ -5,13 +5,15 @@ import itertools
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.lake.catalog import Lake
 from headrace.lake.changes import (
+    ChangeRules,
     KeyedTable,
     apply_changes,
     history_name,
@@ -19,7 +21,10 @@ from headrace.lake.changes import (
     target_schema,
 )
 from headrace.lake.commits import Token
+from headrace.lake.data_files import FileWriter
 from headrace.lake.tables import Table
+from headrace.spark.tables import merging
+from tests import parcels_here
 from tests.change_tables import LINEAGE, Change, ChangedTable, Crash, events_of
 
 changes = st.builds(
@@ -79,6 +84,26 @@ def test_delta_tables_agree_whatever_dies_between_their_commits(
             assert table.rows() == truth
 
 
+@settings(max_examples=8, deadline=None)
+@given(batches=st.lists(st.tuples(st.lists(changes, max_size=8), st.booleans()), max_size=4))
+def test_tasks_that_have_a_part_of_the_keys_each_come_to_the_same(
+    batches: list[tuple[list[Change], bool]],
+) -> None:
+    """ARC-4: what a large batch goes through, whatever dies between its commits."""
+    events = [event for given, _ in batches for event in given]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patched:
+        patched.setattr(merging, "work_by_key", parcels_here.work_by_key)
+        patched.setattr(merging, "work_by_group", parcels_here.work_by_group)
+        for scd_type, truth in ((1, newest_rows(events)), (2, versions(events))):
+            table = LakeTables(Path(folder) / str(scd_type), scd_type)
+            for number, (given, dies) in enumerate(batches):
+                if dies:
+                    with contextlib.suppress(Crash):
+                        table.apply_by_tasks(number, given, dies=True)
+                table.apply_by_tasks(number, given)
+            assert table.rows() == truth
+
+
 class LakeTables:
     """A target and its history in a lake."""
 
@@ -105,18 +130,41 @@ class LakeTables:
             self.target,
             history,
             events_of(events),
-            keys=["key"],
-            sequence_by="sequence",
-            deletes="is_delete",
-            scd_type=self.scd_type,
-            token=Token("writer", batch),
-            lineage=LINEAGE,
+            ChangeRules(("key",), "sequence", "is_delete", self.scd_type),
+            Token("writer", batch),
+            LINEAGE,
+        )
+
+    def apply_by_tasks(self, batch: int, events: list[Change], *, dies: bool = False) -> None:
+        scratch = self.target.place.parent / "staged"
+        rows = events_of(events)
+        with FileWriter(scratch, rows.schema) as writer:
+            writer.write(rows)
+            files = merging.staged_files(str(scratch), rows.schema, writer.close())
+        merging.apply_changes_by_tasks(
+            cast(Any, None),
+            self.target,
+            DyingAtExchange(self.history) if dies else self.history,
+            merging.Staged(files, rows.nbytes),
+            ChangeRules(("key",), "sequence", "is_delete", self.scd_type),
+            Token("writer", batch),
+            LINEAGE,
         )
 
     def rows(self) -> set[tuple[Any, ...]]:
         found = [tuple(row.values()) for row in self.target.rows().to_pylist()]
         assert len(set(found)) == len(found), "a row is there twice"
         return set(found)
+
+
+class DyingAtExchange(Table):
+    """The history likewise, for what tasks have merged."""
+
+    def __init__(self, table: Table) -> None:
+        super().__init__(table.name, table.place)
+
+    def change(self, *_: Any, **__: Any) -> int:
+        raise Crash
 
 
 @dataclass

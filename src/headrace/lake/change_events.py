@@ -65,9 +65,7 @@ class Decided:
 
     rows: Any
     """Rows of the target, and the mark IS_DELETE on those that are to go."""
-    row_keys: tuple[str, ...]
     history: Any
-    history_keys: tuple[str, ...]
 
 
 def change_events(

@@ -14,6 +14,7 @@ batch's smallest sequence, so events in order never read what is closed.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -31,10 +32,22 @@ from headrace.lake.change_events import (
     change_events,
 )
 from headrace.lake.commits import Token
+from headrace.lake.errors import LakeError
+from headrace.lake.key_hashes import KeyHashes
 from headrace.lake.lineage import Lineage
 
 _DISTINCT_KEYS_MAX = 10_000
 """With more keys than these in a batch, rows are looked for between the least and the greatest."""
+
+
+READ_BYTES_MAX = 256 << 20
+"""So much of what its keys have already is read for a batch that is not merged by tasks."""
+_UNHURRIED = {"batch_size": 64 * 1024, "batch_readahead": 2, "fragment_readahead": 1}
+"""Arrow reads ahead, by default more than a driver has room for."""
+
+
+class TooManyRows(LakeError):
+    """More rows than may be held at once."""
 
 
 class KeyedTable(Protocol):
@@ -95,55 +108,111 @@ def history_schema(events: pa.Schema, *, keys: Sequence[str], sequence_by: str) 
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ChangeRules:
+    """How events are applied to a table; plain, so that it travels to tasks."""
+
+    keys: tuple[str, ...]
+    sequence_by: str
+    deletes: str | None
+    """A boolean column of events: true means that the key is gone from this sequence on."""
+    scd_type: int
+
+    def __post_init__(self) -> None:
+        if self.scd_type not in (1, 2):
+            raise InvalidChange(
+                f"there are slowly changing dimensions of type 1 and 2, none of {self.scd_type}"
+            )
+
+    @property
+    def reads_target(self) -> bool:
+        """Whether rows of the target take part in the decision, or the history's alone."""
+        return self.scd_type == 2
+
+    @property
+    def row_keys(self) -> tuple[str, ...]:
+        """The key of the target's rows."""
+        return (*self.keys, START_AT) if self.scd_type == 2 else self.keys
+
+    @property
+    def history_keys(self) -> tuple[str, ...]:
+        return (*self.keys, SEQUENCE) if self.scd_type == 2 else self.keys
+
+    def events(self, events: pa.Table, target: pa.Schema, history: pa.Schema) -> ChangeEvents:
+        """The events, checked and in the types of the tables."""
+        return change_events(
+            events,
+            _stored(target),
+            keys=self.keys,
+            sequence_by=self.sequence_by,
+            sequence_type=history.field(SEQUENCE).type,
+            deletes=self.deletes,
+        )
+
+    def decide(self, events: pa.Table, versions: pa.Table, known: pa.Table) -> Decided:
+        """What events change, given the rows of both tables that have their keys."""
+        batch = self.events(events, versions.schema, known.schema)
+        if self.scd_type == 1:
+            return changes_scd1.decide(batch, known)
+        return changes_scd2.decide(batch, versions, known)
+
+
 def apply_changes(
     table: KeyedTable,
     history: KeyedTable,
     events: pa.Table,
-    *,
-    keys: Sequence[str],
-    sequence_by: str,
-    deletes: str | None,
-    scd_type: int,
+    rules: ChangeRules,
     token: Token,
     lineage: Lineage,
 ) -> int:
     """Apply the change events of one batch, if the token is new; the target's version after it.
 
-    `deletes` names a boolean column: true means that the key is gone from this sequence on. The
-    schemas of both tables are the caller's to create and to evolve before.
+    The schemas of both tables are the caller's to create and to evolve before.
     """
     if history.has(token):
         return table.version
-    batch = change_events(
-        events,
-        _stored(table.schema),
-        keys=keys,
-        sequence_by=sequence_by,
-        sequence_type=history.schema.field(SEQUENCE).type,
-        deletes=deletes,
-    )
-    decided = _decide(table, history, batch, scd_type)
+    decided = _decide(table, history, events, rules)
     if not table.has(token):
-        table.upsert(decided.rows, decided.row_keys, token, lineage, delete=IS_DELETE)
-    history.upsert(decided.history, decided.history_keys, token, lineage)
+        table.upsert(decided.rows, rules.row_keys, token, lineage, delete=IS_DELETE)
+    history.upsert(decided.history, rules.history_keys, token, lineage)
     return table.version
 
 
-def _decide(table: KeyedTable, history: KeyedTable, batch: ChangeEvents, scd_type: int) -> Decided:
+def _decide(
+    table: KeyedTable, history: KeyedTable, events: pa.Table, rules: ChangeRules
+) -> Decided:
+    batch = rules.events(events, table.schema, history.schema)
     of_keys = _of_keys(batch)
-    if scd_type == 1:
-        return changes_scd1.decide(batch, _read(history, of_keys))
-    if scd_type == 2:
-        return changes_scd2.decide(
-            batch,
-            _read(table, of_keys & _from_least(batch, END_AT)),
-            _read(history, of_keys & _from_least(batch, SEQUENCE)),
-        )
-    raise InvalidChange(f"there are slowly changing dimensions of type 1 and 2, none of {scd_type}")
+    if not rules.reads_target:
+        return rules.decide(events, table.schema.empty_table(), _read(history, of_keys, batch))
+    return rules.decide(
+        events,
+        _read(table, of_keys & _from_least(batch, END_AT), batch),
+        _read(history, of_keys & _from_least(batch, SEQUENCE), batch),
+    )
 
 
-def _read(table: KeyedTable, where: Any) -> pa.Table:
-    return table.dataset().to_table(filter=where)
+def _read(table: KeyedTable, where: Any, batch: ChangeEvents) -> pa.Table:
+    """The rows of the batch's keys.
+
+    A batch with few keys may still ask for many rows, of type 2: the driver gives up before they
+    are too many for it.
+    """
+    hashes = KeyHashes.of([batch.rows], batch.keys)
+    found: list[Any] = []
+    size_bytes = 0
+    for rows in table.dataset().to_batches(filter=where, **_UNHURRIED):
+        if not rows.num_rows:
+            continue
+        chosen = rows.filter(hashes.may_have([rows]))
+        size_bytes += chosen.nbytes
+        if size_bytes > READ_BYTES_MAX:
+            raise TooManyRows(
+                f"the keys of a batch have more than {READ_BYTES_MAX >> 20} MB of rows already;"
+                " make batches smaller"
+            )
+        found.append(chosen)
+    return pa.Table.from_batches(found, table.schema)
 
 
 def _of_keys(batch: ChangeEvents) -> Any:

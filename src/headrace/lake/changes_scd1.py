@@ -52,7 +52,5 @@ def decide(events: ChangeEvents, known: pa.Table) -> Decided:
                 marked(events.rows.take(removed), is_delete=True),
             ]
         ),
-        row_keys=events.keys,
         history=events.history(newest["position"]),
-        history_keys=events.keys,
     )

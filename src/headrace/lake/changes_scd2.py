@@ -49,9 +49,7 @@ def decide(events: ChangeEvents, versions: pa.Table, deletes: pa.Table) -> Decid
                 marked(versions.take(removed), is_delete=True),
             ]
         ),
-        row_keys=(*events.keys, START_AT),
         history=events.history(pc.subtract(deleted, versions.num_rows)),
-        history_keys=(*events.keys, SEQUENCE),
     )
 
 

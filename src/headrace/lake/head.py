@@ -4,6 +4,7 @@ A pipeline asks this before every micro-batch. The wheel reads the whole list of
 following the commits costs one look for the next file, however large the table has become.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -15,6 +16,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from headrace.lake.commits import AddedFile, Commit, CommitLog, Token
 from headrace.lake.data_files import partition_text
 from headrace.lake.errors import TableLost, UnsupportedTable, VersionGone
+from headrace.lake.key_bounds import FileBounds, Span, is_bounded, number_of
 
 _FEATURES = {"appendOnly", "invariants", "timestampNtz"}
 """What a table may ask of its writers; of these only the last one is ever switched on by us."""
@@ -131,6 +133,24 @@ def files_of(delta: DeltaTable) -> list[AddedFile]:
         )
         for path, count, size_bytes, partition in zip(paths, rows, sizes, partitions, strict=True)
     ]
+
+
+def bounds_of(delta: DeltaTable, columns: Sequence[str]) -> FileBounds:
+    """Of each file, in the order of `files_of`, the spans of columns that the log tells."""
+    found = pa.table(delta.get_add_actions(flatten=False))
+    bounds: list[dict[str, Span]] = [{} for _ in range(found.num_rows)]
+    if not {"min", "max"} <= set(found.column_names):
+        return bounds
+    least, most = (found[name].combine_chunks() for name in ("min", "max"))
+    for name in columns:
+        index = least.type.get_field_index(name)
+        if index < 0 or not is_bounded(least.type.field(index).type):
+            continue
+        values = zip(least.field(name).to_pylist(), most.field(name).to_pylist(), strict=True)
+        for file, (low, high) in zip(bounds, values, strict=True):
+            if low is not None and high is not None:
+                file[name] = (number_of(low), number_of(high))
+    return bounds
 
 
 def at_version(place: Path, version: int) -> DeltaTable:

@@ -4,7 +4,7 @@ A hash that two keys share lets a row through that need not be looked at, which 
 harms nothing: who merges compares the keys themselves.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,22 @@ def key_hashes(rows: Any, keys: Sequence[str]) -> pa.Array:
     )
     hashes: pa.Array = found["hash"].combine_chunks()
     return hashes
+
+
+def by_bucket(rows: Any, keys: Sequence[str], buckets: int) -> Iterator[tuple[int, Any]]:
+    """Part rows by the hash of their key into buckets, each with its rows in their order."""
+    found = query(
+        f"""SELECT (hash({key_names(keys)}) % {buckets})::INTEGER AS bucket, position
+        FROM rows ORDER BY ALL""",
+        {"rows": numbered(rows, keys)},
+    )
+    ordered = rows.take(found["position"].combine_chunks())
+    counts = found["bucket"].combine_chunks().value_counts()
+    first = 0
+    for count in counts:
+        size = count["counts"].as_py()
+        yield count["values"].as_py(), ordered.slice(first, size)
+        first += size
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,8 @@ from headrace.lake.errors import (
     VersionGone,
     wheel_error,
 )
-from headrace.lake.head import Head, arrow_schema, at_version, files_of
+from headrace.lake.head import Head, arrow_schema, at_version, bounds_of, files_of
+from headrace.lake.key_bounds import FileBounds
 from headrace.lake.lineage import Lineage
 from headrace.lake.upserts import Upsert
 
@@ -214,6 +215,10 @@ class Table:
         """The files that make up a version; their own `version` is not looked up and is -1."""
         return files_of(self._delta(version))
 
+    def file_bounds(self, version: int, columns: Sequence[str]) -> FileBounds:
+        """Of each file of a version, in the order of `files`, what the log tells of columns."""
+        return bounds_of(self._delta(version), columns)
+
     def schema_at(self, version: int) -> pa.Schema:
         """The schema that a version had."""
         return arrow_schema(self._delta(version).schema())
@@ -361,7 +366,7 @@ class Table:
                 if head.log.write(version, actions):
                     self._checkpoint(version)
                     return version
-        raise self._conflict(operation)
+        raise self.conflict(operation, _ATTEMPTS)
 
     def _newest(self) -> Head:
         with self._lock:
@@ -416,7 +421,7 @@ class Table:
                     # The wheel commits nothing where nothing changes, not even a token.
                     return self.append([], token, lineage)
                 return head.version
-        raise self._conflict(operation)
+        raise self.conflict(operation, _ATTEMPTS)
 
     def _checkpoint(self, version: int) -> None:
         """Gather the log now and then, so that opening a table stays quick.
@@ -432,9 +437,10 @@ class Table:
         except (DeltaError, OSError) as error:
             logger.warning("no checkpoint of %s at version %d: %s", self.name, version, error)
 
-    def _conflict(self, operation: str) -> CommitConflict:
+    def conflict(self, operation: str, attempts: int) -> CommitConflict:
+        """What to say when others were quicker each time."""
         return CommitConflict(
-            f"{operation} of {self.name} met other commits {_ATTEMPTS} times; a table has one"
+            f"{operation} of {self.name} met other commits {attempts} times; a table has one"
             " writer, so see which other pipeline or program writes to it"
         )
 

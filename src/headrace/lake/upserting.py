@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from headrace.lake.commits import AddedFile, Token
 from headrace.lake.data_files import FILE_BYTES_MAX, DataFile, FileWriter, remove_files
-from headrace.lake.errors import CommitConflict, FilesChanged
+from headrace.lake.errors import FilesChanged
 from headrace.lake.key_hashes import KeyHashes
 from headrace.lake.lineage import Lineage
 from headrace.lake.reading import read_batches
@@ -71,10 +71,7 @@ def upsert(
             return table.exchange(version, removed, added, token, lineage)
         except FilesChanged:
             remove_files(table.place, added)
-    raise CommitConflict(
-        f"upsert of {table.name} met other commits {ATTEMPTS} times; a table has one writer, so see"
-        " which other pipeline or program writes to it"
-    )
+    raise table.conflict("upsert", ATTEMPTS)
 
 
 def standing_rows(
@@ -136,7 +133,7 @@ def _merge(files: Files, arriving: pa.Table, how: Upsert) -> tuple[list[AddedFil
     merged = how.merged(arriving, standing)
     removed = places_by_file(standing.select([FILE, ROW]).take(merged.removed))
     rewritten = set(removed) | crowded(files.files)
-    return [files.files[number] for number in rewritten], _written(
+    return [files.files[number] for number in rewritten], write_anew(
         files, merged.rows, removed, rewritten
     )
 
@@ -155,7 +152,7 @@ def places_by_file(places: pa.Table) -> dict[int, Any]:
     return found
 
 
-def _written(
+def write_anew(
     files: Files, rows: pa.Table, removed: Mapping[int, Any], rewritten: Iterable[int]
 ) -> list[DataFile]:
     """Write what comes: small files joined with the new rows, large ones each by itself.

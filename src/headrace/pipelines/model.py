@@ -22,6 +22,11 @@ RESERVED = (ERROR, PAYLOAD)
 SOURCES = "sources"
 """The namespace of a pipeline's topics: `sources.orders`."""
 ZONES = ("raw", "staging", "trusted", "refined")
+DRIVER_ROWS_MAX = 100_000
+"""Batches by key or of changes with more rows are merged by tasks, unless pipeline.toml differs.
+
+Measured, a million events of 95 bytes took up to 1.9 GB in the driver, this many 0.4 GB.
+"""
 QUARANTINE = "quarantine"
 """The namespace of what was refused: `quarantine.staging__orders` for `staging.orders`."""
 
@@ -170,6 +175,8 @@ class StreamingTable:
     partition_by: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     """With keys, a flow's row replaces the row of the same key (output mode update)."""
+    sequence_by: str | None = None
+    """A column that orders the rows of a key: one that comes late does not replace a newer one."""
     expectations: tuple[Expectation, ...] = ()
     dead_letter_topic: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -247,6 +254,11 @@ def kind_of(dataset: Dataset) -> str:
     return _KINDS[type(dataset)]
 
 
+def takes_late_rows(table: StreamingTable, flow: Flow) -> bool:
+    """Whether a row that is older than others finds its place, and does not take theirs."""
+    return not table.keys or table.sequence_by is not None or flow.changes is not None
+
+
 def output_mode(flow: Flow, target: Dataset) -> str:
     """How Spark hands out a flow's rows: as updates where they may replace others, else once."""
     if isinstance(target, Sink) and "outputMode" in target.options:
@@ -309,6 +321,7 @@ class PipelineSettings:
     zones: tuple[str, ...] = ZONES
     promotions: Mapping[str, Promotion] = field(default_factory=dict)
     """By zone, of those that pipeline.toml declares rules for."""
+    driver_rows_max: int = DRIVER_ROWS_MAX
 
 
 @dataclass(frozen=True, slots=True)

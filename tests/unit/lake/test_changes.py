@@ -6,7 +6,13 @@ import pyarrow as pa
 import pytest
 
 from headrace.lake.change_events import InvalidChange
-from headrace.lake.changes import apply_changes, history_name, history_schema, target_schema
+from headrace.lake.changes import (
+    ChangeRules,
+    apply_changes,
+    history_name,
+    history_schema,
+    target_schema,
+)
 from headrace.lake.commits import Token
 from tests.change_tables import LINEAGE, Change, ChangedTable, Crash, MemoryTable, delete, events_of
 
@@ -226,12 +232,9 @@ def test_a_key_that_events_do_not_have_is_named() -> None:
             table.target,
             table.history,
             events_of([]),
-            keys=["customer"],
-            sequence_by="sequence",
-            deletes=None,
-            scd_type=1,
-            token=Token("writer", 1),
-            lineage=LINEAGE,
+            ChangeRules(("customer",), "sequence", None, 1),
+            Token("writer", 1),
+            LINEAGE,
         )
 
 
@@ -243,12 +246,9 @@ def test_a_type_that_does_not_fit_names_the_column_and_both_types() -> None:
             table.target,
             table.history,
             events,
-            keys=["key"],
-            sequence_by="sequence",
-            deletes=None,
-            scd_type=1,
-            token=Token("writer", 1),
-            lineage=LINEAGE,
+            ChangeRules(("key",), "sequence", None, 1),
+            Token("writer", 1),
+            LINEAGE,
         )
 
 
@@ -270,12 +270,9 @@ def test_keys_may_be_several_columns() -> None:
         target,
         history,
         events,
-        keys=keys,
-        sequence_by="at",
-        deletes=None,
-        scd_type=1,
-        token=Token("writer", 1),
-        lineage=LINEAGE,
+        ChangeRules(tuple(keys), "at", None, 1),
+        Token("writer", 1),
+        LINEAGE,
     )
     assert {tuple(row.values()) for row in target.content} == {
         ("a", 1, 2),

@@ -8,7 +8,13 @@ import pyarrow as pa
 import pytest
 
 from headrace.lake.catalog import Lake
-from headrace.lake.changes import apply_changes, history_name, history_schema, target_schema
+from headrace.lake.changes import (
+    ChangeRules,
+    apply_changes,
+    history_name,
+    history_schema,
+    target_schema,
+)
 from headrace.lake.commits import Token
 from headrace.lake.tables import Table
 from tests.change_tables import LINEAGE, Change, delete, events_of
@@ -44,12 +50,9 @@ class Customers:
             self.table,
             self.history,
             events_of(changes, self.sequence_type),
-            keys=["key"],
-            sequence_by="sequence",
-            deletes="is_delete",
-            scd_type=self.scd_type,
-            token=Token("flow", batch),
-            lineage=LINEAGE,
+            ChangeRules(("key",), "sequence", "is_delete", self.scd_type),
+            Token("flow", batch),
+            LINEAGE,
         )
 
     def rows(self) -> set[tuple[Any, ...]]:

@@ -131,7 +131,9 @@ def _check_table(analysis: Analysis, table: StreamingTable) -> None:
     if schema is None:
         return
     names = schema.fieldNames()
-    _check_columns(analysis, (*table.partition_by, *table.keys), names, table.place, table.name)
+    ordered = () if table.sequence_by is None else (table.sequence_by,)
+    wanted = (*table.partition_by, *table.keys, *ordered)
+    _check_columns(analysis, wanted, names, table.place, table.name)
     flows = [flow for flow in analysis.pipeline.flows if flow.target == table.name]
     for flow in flows:
         rows = analysis.stand_ins.table(analysis.frames[flow.name].schema)

@@ -61,6 +61,7 @@ def table(
     table_properties: Mapping[str, str] | None = None,
     schema: "str | StructType | None" = None,
     keys: Sequence[str] = (),
+    sequence_by: str | None = None,
     dead_letter_topic: str | None = None,
     trigger: str | None = None,
     realtime: str | None = None,
@@ -75,6 +76,7 @@ def table(
     table_properties: Mapping[str, str] | None = None,
     schema: "str | StructType | None" = None,
     keys: Sequence[str] = (),
+    sequence_by: str | None = None,
     dead_letter_topic: str | None = None,
     trigger: str | None = None,
     realtime: str | None = None,
@@ -82,7 +84,8 @@ def table(
 ) -> Any:
     """A streaming table, and the flow of the decorated function into it.
 
-    With `keys` a row replaces the one with the same key; else rows are appended.
+    With `keys` a row replaces the one with the same key; else rows are appended. With
+    `sequence_by`, a column, a row that comes late does not replace a newer one.
     """
 
     def declare(registry: Registry, function: QueryFunction, place: Place) -> None:
@@ -95,6 +98,7 @@ def table(
             schema=_ddl(schema),
             partition_by=_columns(partition_cols),
             keys=_columns(keys),
+            sequence_by=sequence_by,
             dead_letter_topic=dead_letter_topic,
             properties=dict(table_properties or {}),
         )
@@ -239,6 +243,7 @@ def create_streaming_table(
     table_properties: Mapping[str, str] | None = None,
     schema: "str | StructType | None" = None,
     keys: Sequence[str] = (),
+    sequence_by: str | None = None,
     dead_letter_topic: str | None = None,
     expect_all: Rules | None = None,
     expect_all_or_drop: Rules | None = None,
@@ -263,6 +268,7 @@ def create_streaming_table(
         schema=_ddl(schema),
         partition_by=_columns(partition_cols),
         keys=_columns(keys),
+        sequence_by=sequence_by,
         expectations=_expectations(rules),
         dead_letter_topic=dead_letter_topic,
         properties=dict(table_properties or {}),

@@ -96,7 +96,7 @@ class Registry:
         by_name = self._datasets_by_name()
         self._join_rules(by_name)
         flows = self._flows_by_name(by_name)
-        self._complain_about_unfed(by_name, flows)
+        self._complain_about_tables(by_name, flows)
         return Declared(by_name, flows)
 
     def _datasets_by_name(self) -> dict[str, Dataset]:
@@ -188,11 +188,17 @@ class Registry:
                     flow.place,
                 )
 
-    def _complain_about_unfed(
+    def _complain_about_tables(
         self, by_name: Mapping[str, Dataset], flows: tuple[Flow, ...]
     ) -> None:
         targets = {flow.target for flow in flows} | {flow.target for flow in self.flows}
         for dataset in by_name.values():
+            if isinstance(dataset, StreamingTable) and dataset.sequence_by and not dataset.keys:
+                self.complain(
+                    f"{dataset.name} has an order of rows (SEQUENCE BY) and no key within which it"
+                    " counts; name its columns by KEYS",
+                    dataset.place,
+                )
             if isinstance(dataset, StreamingTable | Sink) and dataset.name not in targets:
                 self.complain(
                     f"nothing writes to {dataset.name}; add a flow with it as the target",

@@ -58,7 +58,7 @@ class SettingsFile:
         """What the file says of the pipeline as a whole."""
         given = self._tables.get("pipeline", {"name": "unnamed"})
         table = self._converted(PipelineTable, given, "pipeline", name="unnamed")
-        self._check_times(table)
+        self._check_values(table)
         if not WORD.fullmatch(table.name.replace("-", "_")):
             self._complain(
                 f"{table.name!r} is no name of a pipeline; write lower-case letters, digits, - and"
@@ -82,6 +82,7 @@ class SettingsFile:
             group=table.group,
             zones=zones,
             promotions=self._promotions(zones),
+            driver_rows_max=table.driver_rows_max,
         )
 
     def check_libraries(self, files: Sequence[str]) -> None:
@@ -235,13 +236,17 @@ class SettingsFile:
         """Where the tables are; a relative place is meant from the folder."""
         return lake if "://" in lake else str((self.directory / lake).absolute())
 
-    def _check_times(self, table: PipelineTable) -> None:
+    def _check_values(self, table: PipelineTable) -> None:
         try:
             seconds_of(table.trigger)
         except ValueError as error:
             self._complain(str(error), "pipeline", "trigger")
         if wrong := schedule_complaint(table.refresh):
             self._complain(wrong, "pipeline", "refresh")
+        if table.driver_rows_max < 0:
+            self._complain(
+                "driver_rows_max is a number of rows, 0 or more", "pipeline", "driver_rows_max"
+            )
 
     def _texts(self, section: str) -> dict[str, str]:
         found = {}

@@ -31,6 +31,7 @@ class PipelineTable(msgspec.Struct, frozen=True, kw_only=True):
     refresh: str = _DEFAULTS.refresh
     group: str | None = None
     libraries: tuple[str, ...] = _DEFAULTS.libraries
+    driver_rows_max: int = _DEFAULTS.driver_rows_max
 
 
 class SourceTable(msgspec.Struct, frozen=True, kw_only=True):

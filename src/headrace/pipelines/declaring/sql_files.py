@@ -83,6 +83,7 @@ class _Clauses:
     expectations: list[Expectation] = field(default_factory=list)
     partition_by: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
+    sequence_by: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
     refresh: str | None = None
     trigger: str | None = None
@@ -97,6 +98,7 @@ _CLAUSES: dict[tuple[str, ...], tuple[str, _Reader]] = {
     ("COMMENT",): ("comment", Parts.text),
     ("PARTITIONED", "BY"): ("partition_by", Parts.names),
     ("KEYS",): ("keys", Parts.names),
+    ("SEQUENCE", "BY"): ("sequence_by", Parts.column),
     ("TBLPROPERTIES",): ("properties", Parts.properties),
     ("REFRESH", "EVERY"): ("refresh", Parts.interval),
     ("REFRESH", "CRON"): ("refresh", Parts.text),
@@ -110,6 +112,7 @@ _OF_TABLES = (
     ("COMMENT",),
     ("PARTITIONED", "BY"),
     ("KEYS",),
+    ("SEQUENCE", "BY"),
     ("TBLPROPERTIES",),
     ("TRIGGER", "EVERY"),
     ("REALTIME", "EVERY"),
@@ -155,6 +158,7 @@ def _streaming_table(parts: Parts, place: Place, registry: Registry) -> None:
             schema=", ".join(columns) or None,
             partition_by=clauses.partition_by,
             keys=clauses.keys,
+            sequence_by=clauses.sequence_by,
             expectations=expectations,
             dead_letter_topic=clauses.dead_letter_topic,
             properties=clauses.properties,

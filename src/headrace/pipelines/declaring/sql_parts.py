@@ -78,6 +78,10 @@ class Parts:
         """A list of columns: `(id, day)`."""
         return tuple(self._column(item) for item in self._items())
 
+    def column(self) -> str:
+        """One column, as it is written: `seq`."""
+        return self._name_token().name
+
     def text(self) -> str:
         """A text in quotes; a bare word or number is one too."""
         token = self.take()
@@ -207,11 +211,14 @@ class Parts:
         return int(token.text)
 
     def _name_part(self) -> str:
+        return self._name_token().name.lower()
+
+    def _name_token(self) -> Token:
         token = self.take()
         if not token.is_name:
             self._at -= 1
             raise self.wrong("here must stand a name")
-        return token.name.lower()
+        return token
 
     def _column(self, item: Sequence[Token]) -> str:
         if len(item) != 1 or not item[0].is_name:

@@ -13,7 +13,7 @@ import msgspec
 from headrace.client.admin import Admin
 from headrace.client.partitions import EARLIEST
 from headrace.lake.commits import Token
-from headrace.pipelines.model import Flow, StreamingTable
+from headrace.pipelines.model import Flow, StreamingTable, takes_late_rows
 from headrace.pipelines.names import is_source
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
@@ -61,10 +61,11 @@ def backfill(run: PipelineRun, flow: Flow, *, from_ms: int | None = None) -> Out
 def _check(run: PipelineRun, flow: Flow) -> None:
     """Older rows must not take the place of newer ones."""
     target = run.pipeline.datasets[flow.target]
-    if isinstance(target, StreamingTable) and target.keys and flow.changes is None:
+    if isinstance(target, StreamingTable) and not takes_late_rows(target, flow):
         raise PipelineError(
-            f"{target.name} is kept by key, and older records would take the place of newer ones;"
-            " replay the pipeline instead"
+            f"{target.name} is kept by key, and older records would take the place of newer ones,"
+            " since nothing says which is which; declare the column that orders the rows of a key"
+            " (SEQUENCE BY column, in Python sequence_by=), or replay the pipeline instead"
         )
 
 

@@ -1,6 +1,6 @@
 """One batch into one table: tasks write files and count, the driver commits them once.
 
-The rows never pass through the driver. What comes back from the tasks is which files they wrote,
+The rows do not pass through the driver. What comes back from the tasks is which files they wrote,
 for the table and for quarantine, and how often each expectation was broken.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.lake.data_files import DataFile, FileWriter
+from headrace.lake.data_files import DataFile, FileWriter, remove_files
 from headrace.pipelines.quarantine import QUARANTINE_SCHEMA
 from headrace.pipelines.running.expectations import RowChecks
 
@@ -33,6 +33,8 @@ class Written:
     quarantined: list[DataFile] = field(default_factory=list)
     rows_in: int = 0
     dropped: int = 0
+    size_bytes: int = 0
+    """About how much memory the rows for the table take."""
     broken: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -69,7 +71,12 @@ class FileTask:
             table.abort()
             quarantine.abort()
             raise
-        body = {"in": counts.rows_in, "dropped": counts.dropped, "broken": counts.broken}
+        body = {
+            "in": counts.rows_in,
+            "dropped": counts.dropped,
+            "bytes": counts.size_bytes,
+            "broken": counts.broken,
+        }
         rows = [(_TABLE, file.to_json()) for file in files]
         rows += [(_QUARANTINE, file.to_json()) for file in quarantined]
         rows.append((_COUNTS, json.dumps(body)))
@@ -81,7 +88,9 @@ class FileTask:
     ) -> None:
         split = self.checks.split(batch, self.now)
         if split.kept.num_rows:
-            table.write(fitted(split.kept, self.schema))
+            kept = fitted(split.kept, self.schema)
+            table.write(kept)
+            counts.size_bytes += kept.nbytes
         if split.refused.num_rows:
             assert self.quarantine_place is not None, "nothing here refuses rows"
             quarantine.write(split.refused)
@@ -102,6 +111,7 @@ def write_files(rows: "DataFrame", task: FileTask) -> Written:
             body = json.loads(found["body"])
             written.rows_in += body["in"]
             written.dropped += body["dropped"]
+            written.size_bytes += body["bytes"]
             add_counts(written.broken, body["broken"])
     return written
 
@@ -118,19 +128,12 @@ def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def fitted_table(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Like `fitted`, for all batches of a table in memory."""
-    return pa.Table.from_batches([fitted(batch, schema) for batch in rows.to_batches()], schema)
-
-
 def add_counts(total: dict[str, int], more: dict[str, int]) -> None:
     for name, count in more.items():
         total[name] = total.get(name, 0) + count
 
 
 def discard(written: Written, table: Path, quarantine: Path | None) -> None:
-    """Remove the files of a batch that is refused; a crash before leaves them to vacuum."""
-    for file in written.files:
-        (table / file.path).unlink(missing_ok=True)
-    for file in written.quarantined:
-        ((quarantine or table) / file.path).unlink(missing_ok=True)
+    """Remove the files of a batch that is refused."""
+    remove_files(table, written.files)
+    remove_files(quarantine or table, written.quarantined)

@@ -8,7 +8,7 @@ read once, however many rules about rows there are; rules about whole batches co
 import base64
 import datetime as dt
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -100,11 +100,14 @@ class RowChecks:
 
 
 def with_flags(
-    rows: "DataFrame", checks: RowChecks, table_rows: "DataFrame | None" = None
+    rows: "DataFrame",
+    checks: RowChecks,
+    known: "Mapping[tuple[str, ...], DataFrame] | None" = None,
 ) -> "DataFrame":
     """Add one column per check that is true where a row breaks it.
 
-    A condition that comes out as null is broken: what cannot be told is not as expected.
+    A condition that comes out as null is broken: what cannot be told is not as expected. `known`
+    has the keys that the table has already, for each unique key of which it has any.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -114,7 +117,8 @@ def with_flags(
             holds = F.coalesce(F.expr(f"({expectation.rule.condition})"), F.lit(False))
             rows = rows.withColumn(name, ~holds)
         elif isinstance(expectation.rule, UniqueKey):
-            rows = _with_repeats(rows, expectation.rule.columns, name, table_rows)
+            columns = expectation.rule.columns
+            rows = _with_repeats(rows, columns, name, (known or {}).get(columns))
     return rows
 
 
@@ -174,7 +178,7 @@ def _table_problem(
 
 
 def _with_repeats(
-    rows: "DataFrame", keys: Sequence[str], flag: str, table_rows: "DataFrame | None"
+    rows: "DataFrame", keys: Sequence[str], flag: str, known_keys: "DataFrame | None"
 ) -> "DataFrame":
     """Mark every row whose key an earlier row of the batch has, or the table."""
     from pyspark.sql import Window
@@ -185,10 +189,10 @@ def _with_repeats(
     readable = F.col(ERROR).isNull() if ERROR in rows.columns else F.lit(True)
     window = Window.partitionBy(readable, *keys).orderBy(*(order or [F.lit(1)]))
     rows = rows.withColumn(flag, F.row_number().over(window) > 1)
-    if table_rows is None:
+    if known_keys is None:
         return rows
     known = f"{flag}_known"
-    keys_there = table_rows.select(*keys).distinct().withColumn(known, F.lit(True))
+    keys_there = known_keys.select(*keys).distinct().withColumn(known, F.lit(True))
     renamed = keys_there.select(*(F.col(k).alias(f"{known}_{k}") for k in keys), known)
     same = [F.col(k).eqNullSafe(F.col(f"{known}_{k}")) for k in keys]
     joined = rows.join(renamed, same, "left")

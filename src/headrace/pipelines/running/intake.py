@@ -5,25 +5,28 @@ the table's own commit: its token comes last, so a batch whose token is there is
 """
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from headrace.lake.commits import Token
-from headrace.lake.data_files import DataFile, FileWriter
+from headrace.lake.data_files import DataFile
 from headrace.lake.lineage import Lineage
 from headrace.pipelines.model import Expectation, Gate, UniqueKey
-from headrace.pipelines.quarantine import QUARANTINE_SCHEMA
-from headrace.pipelines.running.batches import FileTask, Written, add_counts, discard, write_files
+from headrace.pipelines.running.batches import FileTask, Written, discard, write_files
 from headrace.pipelines.running.errors import ExpectationFailed, PromotionRefused
 from headrace.pipelines.running.expectations import (
     RowChecks,
     check_table_rules,
     with_flags,
 )
+from headrace.pipelines.running.known_keys import known_keys
 from headrace.pipelines.running.places import TablePlace
+from headrace.spark.tables.merging import Staged, staged_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -92,55 +95,54 @@ class Intake:
 
     def files(self, rows: "DataFrame", token: Token) -> tuple[Written, list[str]]:
         """Have tasks write the rows into files of the table; the caller commits them."""
+        table = self.place.table
+        return self._written(rows, token, table.place, table.schema, tuple(table.partition_by))
+
+    def staged(
+        self, rows: "DataFrame", token: Token, schema: pa.Schema, scratch: Path
+    ) -> tuple[Staged, Written, list[str]]:
+        """Have tasks write the rows beside the table, for a merge that is yet to be made."""
+        written, warnings = self._written(rows, token, scratch, schema, ())
+        files = staged_files(str(scratch), schema, written.files)
+        return Staged(files, written.size_bytes), written, warnings
+
+    def _written(
+        self,
+        rows: "DataFrame",
+        token: Token,
+        place: Path,
+        schema: pa.Schema,
+        partition_by: tuple[str, ...],
+    ) -> tuple[Written, list[str]]:
         now = dt.datetime.now(dt.UTC)
         warnings = check_table_rules(rows, self.expectations, self.place.name, now)
-        table = self.place.table
         refuge = None if self.quarantine is None else self.quarantine.table.place
         task = FileTask(
-            place=str(table.place),
-            schema=table.schema,
-            partition_by=tuple(table.partition_by),
+            place=str(place),
+            schema=schema,
+            partition_by=partition_by,
             quarantine_place=None if refuge is None else str(refuge),
             checks=self.checks,
             now=now,
         )
-        written = write_files(self._flagged(rows), task)
+        with self._flagged(rows, token) as flagged:
+            written = write_files(flagged, task)
         try:
-            self._judge(written, written.rows_quarantined)
+            self._judge(written)
         except (ExpectationFailed, PromotionRefused):
-            discard(written, table.place, refuge)
+            discard(written, place, refuge)
             raise
         self._put_away(written.quarantined, rows, token)
         return written, warnings
 
-    def rows(self, rows: "DataFrame", token: Token) -> tuple[pa.Table, Written, list[str]]:
-        """Bring the rows that the table takes to the driver, where a merge has to be made."""
-        now = dt.datetime.now(dt.UTC)
-        warnings = check_table_rules(rows, self.expectations, self.place.name, now)
-        written = Written()
-        kept: list[pa.RecordBatch] = []
-        refused: list[pa.RecordBatch] = []
-        found = self._flagged(rows).toArrow()
-        # Even of no rows, one batch shows which columns there are.
-        for batch in found.to_batches() or [pa.RecordBatch.from_pylist([], found.schema)]:
-            split = self.checks.split(batch, now)
-            kept.append(split.kept)
-            refused.append(split.refused)
-            written.rows_in += batch.num_rows
-            written.dropped += split.dropped
-            add_counts(written.broken, split.broken)
-        self._judge(written, sum(batch.num_rows for batch in refused))
-        written.quarantined = self._refused_files(refused)
-        self._put_away(written.quarantined, rows, token)
-        return pa.Table.from_batches(kept), written, warnings
-
-    def _judge(self, written: Written, quarantined: int) -> None:
+    def _judge(self, written: Written) -> None:
         """Refuse a batch as a whole, before anything of it counts anywhere.
 
         Its refused rows are not put away either: the batch comes again when it is mended, and
         rows that were redriven meanwhile would come twice.
         """
         self.checks.check_counts(written.broken)
+        quarantined = written.rows_quarantined
         if self.gate is None or not self.gate.is_shut(written.rows_in, quarantined):
             return
         counts = ", ".join(f"{rule} {count:,}" for rule, count in written.broken.items())
@@ -153,13 +155,27 @@ class Intake:
             " pipeline.toml, and run again"
         )
 
-    def _flagged(self, rows: "DataFrame") -> "DataFrame":
-        known = None
-        if self.has_unique_key and not self.is_replaced and self.place.table.files():
-            from headrace.spark.tables.frames import table_frame
+    @contextmanager
+    def _flagged(self, rows: "DataFrame", token: Token) -> "Iterator[DataFrame]":
+        """The rows with their flags, for as long as this lasts."""
+        if not self.has_unique_key or self.is_replaced or not self.place.table.files():
+            yield with_flags(rows, self.checks)
+            return
+        kept = rows.persist()  # Their keys are looked at first; then they are gone through again.
+        try:
+            with self.place.scratch(token, "keys") as scratch:
+                yield with_flags(kept, self.checks, self._known(kept, scratch))
+        finally:
+            kept.unpersist()
 
-            known = table_frame(rows.sparkSession, self.place.table)
-        return with_flags(rows, self.checks, known)
+    def _known(self, rows: "DataFrame", scratch: Path) -> "dict[tuple[str, ...], DataFrame]":
+        """The keys of the batch that the table has, for each unique key of which it has any."""
+        rules = (e.rule for e in self.expectations if isinstance(e.rule, UniqueKey))
+        found = {}
+        for columns in dict.fromkeys(rule.columns for rule in rules):
+            if (known := known_keys(rows, self.place.table, columns, scratch)) is not None:
+                found[columns] = known
+        return found
 
     def _put_away(self, files: list[DataFile], rows: "DataFrame", token: Token) -> None:
         """Commit what was refused, in the place of what a repeated batch had refused before."""
@@ -176,13 +192,3 @@ class Intake:
                 table.replace(files, token, Lineage(flow=self.flow))
             else:
                 table.amend(files, token, Lineage(flow=self.flow))
-
-    def _refused_files(self, refused: list[pa.RecordBatch]) -> list[DataFile]:
-        if self.quarantine is None:
-            assert not any(batch.num_rows for batch in refused), "nothing here refuses rows"
-            return []
-        writer = FileWriter(self.quarantine.table.place, QUARANTINE_SCHEMA, ())
-        for batch in refused:
-            if batch.num_rows:
-                writer.write(batch)
-        return writer.close()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
 from headrace.lake.merging import COMMIT_VERSION
+from headrace.lake.upserts import Upsert
 from headrace.pipelines.model import Architecture, Flow, MergedView
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.flow_batches import FlowBatches
@@ -65,7 +66,8 @@ class MergedParts:
         place = self.run.place(self.table_name)
         intake = Intake(place, None, flow.name)
         if not self.is_lambda:
-            return KeyedTarget(intake, self.keys, merge=self.view.merge)
+            rows_max = self.run.pipeline.settings.driver_rows_max
+            return KeyedTarget(intake, Upsert(self.keys, merge=self.view.merge), rows_max)
         covered = self.run.place(batch_name(self.view.name))
         return SpeedTarget(AppendTarget(intake), covered, self.input)
 

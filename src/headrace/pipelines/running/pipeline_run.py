@@ -11,6 +11,7 @@ from headrace.lake.catalog import Lake
 from headrace.lake.changes import history_name
 from headrace.lake.lineage import Lineage
 from headrace.lake.tables import Table
+from headrace.lake.upserts import Upsert
 from headrace.pipelines.intervals import seconds_of
 from headrace.pipelines.model import (
     Architecture,
@@ -235,6 +236,7 @@ class PipelineRun:
 
     def target_of(self, flow: Flow, *, is_gated: bool = True) -> Target:
         """Where the batches of a declared flow go, past the gate of their zone or not."""
+        rows_max = self.pipeline.settings.driver_rows_max
         match self.pipeline.datasets[flow.target]:
             case Sink() as sink:
                 return TopicTarget(
@@ -248,9 +250,10 @@ class PipelineRun:
                 intake = self.intake(table, flow.name, is_gated=is_gated)
                 if flow.changes is not None:
                     history = self.place(history_name(table.name))
-                    return ChangesTarget(intake, history, flow.changes)
+                    return ChangesTarget(intake, history, flow.changes, rows_max)
                 if table.keys:
-                    return KeyedTarget(intake, table.keys)
+                    how = Upsert(table.keys, sequence=table.sequence_by)
+                    return KeyedTarget(intake, how, rows_max)
                 return AppendTarget(intake)
             case other:
                 raise PipelineError(f"{flow.place}: {other.name} is not fed by flows")

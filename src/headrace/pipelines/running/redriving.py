@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.lake.commits import Token
-from headrace.pipelines.model import Flow, StreamingTable
+from headrace.pipelines.model import RESERVED, Flow, StreamingTable, takes_late_rows
 from headrace.pipelines.names import quarantine_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
@@ -76,11 +76,11 @@ def _flows(run: PipelineRun, table: str) -> list[Flow]:
     if not isinstance(target, StreamingTable):
         raise PipelineError(f"{table} is no streaming table of {run.name}; only these are redriven")
     flows = [flow for flow in run.pipeline.flows if flow.target == table]
-    if target.keys and any(flow.changes is None for flow in flows):
+    if not all(takes_late_rows(target, flow) for flow in flows):
         raise PipelineError(
             f"{table} is kept by key, and a row from quarantine may be older than the one that is"
-            " there; replay the pipeline instead, or feed the table by a flow of changes, which"
-            " knows their sequence"
+            " there; declare the column that orders the rows of a key (SEQUENCE BY column, in"
+            " Python sequence_by=), or replay the pipeline instead"
         )
     return flows
 
@@ -136,17 +136,16 @@ def _spans(wanted: "DataFrame") -> dict[str, dict[str, tuple[int, int]]]:
 
 
 def _as_they_were(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
-    """The refused rows as the flow had made them."""
+    """The refused rows as the flow had made them; events have columns that the table has not."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    if flow.changes is not None:
-        raise PipelineError(
-            f"{flow.place}: refused events of {flow.name} do not say from which record they came,"
-            " so they cannot be made anew; select topic, partition and offset in the flow"
-        )
-    table = run.lake.table(flow.target, run.generation_of(flow.target))
+    if flow.changes is None:
+        table = run.lake.table(flow.target, run.generation_of(flow.target))
+        schema = schema_of(table.schema)
+    else:
+        schema = evaluate(flow.query, SnapshotReader(run.reads())).drop(*RESERVED).schema
     texts = run.spark.createDataFrame(rows.select(["row"]))
-    parsed = texts.select(F.from_json("row", schema_of(table.schema)).alias("r"))
+    parsed = texts.select(F.from_json("row", schema).alias("r"))
     return parsed.select("r.*")
 
 

@@ -10,6 +10,7 @@ _PLAIN_LINE = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): ([^\n]+)", re
 
 FINAL = frozenset(
     {
+        "BucketTooLarge",
         "CheckpointDamaged",
         "DataLost",
         "ExpectationFailed",

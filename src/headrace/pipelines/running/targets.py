@@ -5,22 +5,33 @@ Targets are plain values, so that they can travel to wherever the batch function
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+import pyarrow as pa
+
+from headrace.lake.change_events import SEQUENCE
+from headrace.lake.changes import ChangeRules, TooManyRows, apply_changes
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
 from headrace.lake.tables import Table
-from headrace.pipelines.model import Changes
-from headrace.pipelines.running.batches import Written, fitted_table
+from headrace.lake.upserting import upsert
+from headrace.lake.upserts import Upsert
+from headrace.pipelines.model import DRIVER_ROWS_MAX, RESERVED, Changes
+from headrace.pipelines.running.batches import Written
 from headrace.pipelines.running.intake import Intake
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.reports import Outcome
 from headrace.pipelines.sequences import sequence_column, sequenced
+from headrace.spark.tables.merging import Staged, apply_changes_by_tasks, upsert_by_tasks
+from headrace.spark.tables.schemas import arrow_schema_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
+DRIVER_BYTES_MAX = 32 << 20
+"""A batch that takes more memory is merged by tasks, however few rows it has."""
 _DELETED = "_deleted"
 
 
@@ -65,18 +76,21 @@ class KeyedTarget:
     """A table kept by key: a row takes the place of the one with its key, or is merged into it."""
 
     intake: Intake
-    keys: tuple[str, ...]
-    merge: Mapping[str, str] | None = None
+    how: Upsert
+    driver_rows_max: int = DRIVER_ROWS_MAX
 
     def has(self, token: Token) -> bool:
         return self.intake.place.table.has(token)
 
     def write(self, rows: "DataFrame", token: Token, lineage: Lineage) -> Outcome:
-        with self.intake.place.held() as table:
-            found, written, warnings = self.intake.rows(rows, token)
-            kept = fitted_table(found, table.schema)
-            version = table.upsert(kept, self.keys, token, lineage, merge=self.merge)
-        return outcome_of(written, kept.num_rows, warnings, version)
+        place, spark = self.intake.place, rows.sparkSession
+        with place.held() as table, place.scratch(token, "merging") as scratch:
+            staged, written, warnings = self.intake.staged(rows, token, table.schema, scratch)
+            if is_small(staged, self.driver_rows_max):
+                version = upsert(table, staged.table(), self.how, token, lineage)
+            else:
+                version = upsert_by_tasks(spark, table, staged, self.how, token, lineage)
+        return outcome_of(written, written.rows_out, warnings, version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +100,7 @@ class ChangesTarget:
     intake: Intake
     history: TablePlace
     changes: Changes
+    driver_rows_max: int = DRIVER_ROWS_MAX
 
     def has(self, token: Token) -> bool:
         # The history is committed last, see `lake.changes`.
@@ -94,24 +109,44 @@ class ChangesTarget:
     def write(self, rows: "DataFrame", token: Token, lineage: Lineage) -> Outcome:
         from pyspark.sql import functions as F  # noqa: N812
 
-        from headrace.lake.changes import apply_changes
-
         deleted = F.expr(self.changes.apply_as_deletes or "false")
         marked = rows.withColumn(_DELETED, F.coalesce(deleted, F.lit(False)))
-        events, written, warnings = self.intake.rows(sequenced(marked, self.changes), token)
-        with self.intake.place.held() as table:
-            version = apply_changes(
-                table,
-                self.history.table,
-                events,
-                keys=self.changes.keys,
-                sequence_by=sequence_column(self.changes, rows.columns),
-                deletes=_DELETED,
-                scd_type=self.changes.scd_type,
-                token=token,
-                lineage=lineage,
-            )
-        return outcome_of(written, events.num_rows, warnings, version)
+        place = self.intake.place
+        with place.scratch(token, "merging") as scratch:
+            events = sequenced(marked, self.changes)
+            schema = self._staged_schema(events)
+            staged, written, warnings = self.intake.staged(events, token, schema, scratch)
+            with place.held():
+                version = self._apply(staged, rows.sparkSession, token, lineage)
+        return outcome_of(written, written.rows_out, warnings, version)
+
+    def _apply(self, staged: Staged, spark: "SparkSession", token: Token, lineage: Lineage) -> int:
+        changes = self.changes
+        sequence = sequence_column(changes, staged.files.schema.names)
+        rules = ChangeRules(changes.keys, sequence, _DELETED, changes.scd_type)
+        table, history = self.intake.place.table, self.history.table
+        if is_small(staged, self.driver_rows_max):
+            # Few events may meet many rows of their keys: those are for the tasks too.
+            with suppress(TooManyRows):
+                return apply_changes(table, history, staged.table(), rules, token, lineage)
+        return apply_changes_by_tasks(spark, table, history, staged, rules, token, lineage)
+
+    def _staged_schema(self, events: "DataFrame") -> pa.Schema:
+        """The columns of the events, in the types of the tables where these have them.
+
+        So a key has the same hash on its way as it has in a table.
+        """
+        known = {field.name: field.type for field in self.intake.place.table.schema}
+        known[sequence_column(self.changes, events.columns)] = self.history.table.schema.field(
+            SEQUENCE
+        ).type
+        fields = (f for f in arrow_schema_of(events.schema) if f.name not in RESERVED)
+        return pa.schema([pa.field(f.name, known.get(f.name, f.type)) for f in fields])
+
+
+def is_small(staged: Staged, rows_max: int) -> bool:
+    """Whether the driver merges a batch itself, which is quicker than to set tasks on it."""
+    return staged.rows <= rows_max and staged.size_bytes <= DRIVER_BYTES_MAX
 
 
 @dataclass(frozen=True, slots=True)

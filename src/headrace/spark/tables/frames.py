@@ -29,7 +29,7 @@ def table_frame(spark: "SparkSession", table: Table, version: int | None = None)
         .option("__globPaths__", "false")
         .parquet(*(str((table.place / file.path).absolute()) for file in files))
     )
-    return frame.select(*(frame[_quoted(name)] for name in schema.names))
+    return frame.select(*(frame[quoted(name)] for name in schema.names))
 
 
 def _by_python(spark: "SparkSession", table: Table, version: int) -> "DataFrame":
@@ -55,5 +55,6 @@ def _is_told_by_its_folder(file: AddedFile) -> bool:
     return file.path.split("/")[:-1] == folders and all("=" in folder for folder in folders)
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's name as Spark's SQL takes it, whatever is in it."""
     return "`" + name.replace("`", "``") + "`"

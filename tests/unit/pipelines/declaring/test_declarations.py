@@ -30,7 +30,8 @@ def test_a_table_is_its_flow_too(tmp_path: Path) -> None:
     pipeline = load_folder(
         tmp_path,
         {
-            "a.py": HEAD + "\n@dp.table(name='staging.orders', comment='all', keys=['id'],\n"
+            "a.py": HEAD
+            + "\n@dp.table(name='staging.orders', comment='all', keys=['id'], sequence_by='at',\n"
             "    partition_cols=['day'], schema='id LONG', trigger='5 seconds',\n"
             "    dead_letter_topic='letters', table_properties={'a': 'b'})\n"
             "def orders():\n    return dp.read_stream('sources.orders')\n"
@@ -44,6 +45,7 @@ def test_a_table_is_its_flow_too(tmp_path: Path) -> None:
         schema="id LONG",
         partition_by=("day",),
         keys=("id",),
+        sequence_by="at",
         dead_letter_topic="letters",
         properties={"a": "b"},
     )
@@ -153,6 +155,7 @@ def test_everything_else_is_declared_by_its_word(tmp_path: Path) -> None:
         ("@dp.append_flow(target='raw.y')\ndef f(): ...", "a.py:2: there is no raw.y to write to"),
         ("@dp.expect('a', 'b')\ndef f(): ...", "a.py:2: the expectation 'a' is about f, which"),
         ("dp.create_streaming_table('raw.x')", "a.py:2: nothing writes to raw.x"),
+        ("@dp.table(name='raw.x', sequence_by='at')\ndef x(): pass", "name its columns by KEYS"),
         ("dp.create_sink('s')", "a.py:2: the sink s has no topic"),
         ("dp.create_sink('s', 'xml', topic='t')", "has the format 'xml'; it can be json or kafka"),
         ("dp.create_sink('s', topic='t', guarantee='maybe')", "exactly-once, idempotent"),

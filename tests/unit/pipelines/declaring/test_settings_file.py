@@ -44,6 +44,7 @@ def test_all_that_a_pipeline_can_say_of_itself(tmp_path: Path) -> None:
         refresh = "*/5 * * * *"
         group = "shops"
         libraries = ["sql/*.sql"]
+        driver_rows_max = 5
         [spark]
         spark.sql.shuffle.partitions = 8
         "spark.speculation" = false
@@ -65,6 +66,7 @@ def test_all_that_a_pipeline_can_say_of_itself(tmp_path: Path) -> None:
         trigger="5 seconds",
         refresh="*/5 * * * *",
         libraries=("sql/*.sql",),
+        driver_rows_max=5,
         group="shops",
         zones=("raw", "staging", "trusted", "refined", "sandbox"),
     )
@@ -154,6 +156,7 @@ def test_a_variable_that_is_not_set_is_told_by_name(tmp_path: Path) -> None:
             '[pipeline]\nname="x"\narchitecture="kapa"',
             "pipeline.toml:3: architecture is 'kapa', and can be kappa or lambda; did you mean k",
         ),
+        ('[pipeline]\nname="x"\ndriver_rows_max=-1', "pipeline.toml:3: driver_rows_max is a"),
         ('[pipeline]\nname="x"\nlibraries="a"', "pipeline.toml:3: libraries must be a list of"),
         ('[pipeline]\nname="x"\n[zones]\ntest = 3', "pipeline.toml:4: test must be a text that"),
         (

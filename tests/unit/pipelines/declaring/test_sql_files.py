@@ -50,7 +50,7 @@ def test_a_streaming_table_has_columns_rules_and_a_query() -> None:
       CONSTRAINT cheap EXPECT (price < 100 AND id IN (1, 2)) ON VIOLATION DROP ROW,
       CONSTRAINT `has day` EXPECT (day IS NOT NULL)
     )
-    PARTITIONED BY (day, `the hour`) KEYS (id) COMMENT 'all; it''s "them"'
+    PARTITIONED BY (day, `the hour`) KEYS (id) SEQUENCE BY `the hour` COMMENT 'all; it''s "them"'
     TBLPROPERTIES ('a.b' = 'c', d.e = 3) TRIGGER EVERY 10 SECONDS
     DEAD LETTER TOPIC 'letters'
     AS SELECT * FROM STREAM(raw.orders);
@@ -65,6 +65,7 @@ def test_a_streaming_table_has_columns_rules_and_a_query() -> None:
         schema="id BIGINT NOT NULL, tags MAP<STRING, ARRAY<INT>>, price DECIMAL(10, 2)",
         partition_by=("day", "the hour"),
         keys=("id",),
+        sequence_by="the hour",
         expectations=(
             Expectation("cheap", RowRule("price < 100 AND id IN (1, 2)"), Violation.DROP),
             Expectation("has day", RowRule("day IS NOT NULL"), Violation.WARN),

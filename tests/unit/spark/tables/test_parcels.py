@@ -1,0 +1,74 @@
+"""Parcels of rows: what is sent by key arrives whole, in its order and with its types."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from headrace.lake.catalog import Lake
+from headrace.lake.upserting import FILE, ROW, Files
+from headrace.spark.tables import parcels
+from headrace.spark.tables.parcels import BucketTooLarge, Side
+from tests.lakes import appended
+from tests.parcels_here import sent
+
+SCHEMA = pa.schema(
+    [("k", pa.int64()), ("tags", pa.map_(pa.string(), pa.int32())), ("n", pa.decimal128(9, 2))]
+)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    table = Lake(tmp_path).create("raw.t", SCHEMA)
+    for first in (0, 100, 200):
+        rows = [{"k": first + n, "tags": [("a", n)], "n": None} for n in range(100)]
+        appended(table, rows)
+    return Files.of(table, table.version)
+
+
+def test_all_rows_arrive_once_in_the_order_of_the_files(files: Files) -> None:
+    arrived = [tables[0] for tables in sent((Side(files, ("k",)),)).values()]
+    order = [row for number in range(3) for batch in files.batches(number) for row in keys(batch)]
+    assert sorted(row for table in arrived for row in keys(table)) == list(range(300))
+    assert all(keys(table) == sorted(keys(table), key=order.index) for table in arrived)
+    assert all(table.schema == files.schema for table in arrived)
+
+
+def test_standing_rows_are_sent_for_keys_of_the_batch_with_where_they_stand(
+    files: Files, tmp_path: Path
+) -> None:
+    batch = Lake(tmp_path / "other").create("raw.b", SCHEMA)
+    appended(batch, [{"k": k, "tags": None, "n": None} for k in (5, 105, 999)])
+    staged = Files.of(batch, batch.version)
+    sides = (Side(staged, ("k",)), Side(files, ("k",), ("k",), standing_for=staged))
+    together = [
+        (keys(arriving), keys(standing), standing.select([FILE, ROW]).to_pylist())
+        for arriving, standing in sent(sides).values()
+    ]
+    assert sorted(key for arriving, _, _ in together for key in arriving) == [5, 105, 999]
+    assert all(set(standing) <= set(arriving) for arriving, standing, _ in together)
+    found = [place for _, _, places in together for place in places]
+    assert sorted(key_at(files, place) for place in found) == [5, 105]
+
+
+def test_a_bucket_that_is_too_large_for_a_task_is_refused_with_advice(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parcels, "BUCKET_BYTES_MAX", 100)
+    with pytest.raises(BucketTooLarge, match="maxOffsetsPerTrigger"):
+        sent((Side(files, ("k",)),))
+
+
+def keys(rows: Any) -> list[int]:
+    found: list[int] = rows.column("k").to_pylist()
+    return found
+
+
+def key_at(files: Files, place: dict[str, int]) -> int:
+    def rows() -> Iterator[int]:
+        for batch in files.batches(place[FILE]):
+            yield from keys(batch)
+
+    return list(rows())[place[ROW]]
