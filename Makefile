@@ -18,12 +18,13 @@ TWICE = $(PYTEST) -q -n $(JOBS) $(1) || { echo "Once more, alone, what failed:";
 
 .PHONY: run test check format lint types unit integration interop spark example bench bench-spark requirements docs clean
 
-# A node, and a pipeline on Spark beside it. PIPELINE=no starts the node alone.
+# A node, and beside it a schema registry, if its libraries are there, and a pipeline on Spark.
+# PIPELINE=no REGISTRY=no starts the node alone; REGISTRY=127.0.0.1:18081 moves the registry.
 # make run PORT=19092 DATA=/var/tmp/orders METRICS=19644 LAKE=/var/tmp/lake ARGS='--set num.partitions=3'
 run: $(VENV)/installed
 	@$(BIN)/python tools/run.py --metrics $(METRICS) $(if $(PORT),--listen 127.0.0.1:$(PORT)) \
 	  $(if $(DATA),--data '$(DATA)') $(if $(LAKE),--lake '$(LAKE)') \
-	  $(if $(filter no,$(PIPELINE)),--no-pipeline) $(ARGS)
+	  $(if $(filter no,$(PIPELINE)),--no-pipeline) $(if $(REGISTRY),--registry '$(REGISTRY)') $(ARGS)
 
 test: check integration interop spark
 

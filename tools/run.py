@@ -1,23 +1,27 @@
 """What `make run` does: a node at once, and beside it a whole pipeline as soon as Spark is there.
 
-The node is up in a second and serves whatever happens to the rest. Meanwhile Spark is installed,
-unless it is there, and a Java runtime is looked for. Then a generator writes lines of an access
-log into a topic, and the pipeline of examples/pipelines/access_logs keeps its tables in ./lake.
+The node is up in a second and serves whatever happens to the rest. Beside it starts a schema
+registry, if its libraries are installed. Meanwhile Spark is installed, unless it is there, and a
+Java runtime is looked for. Then a generator writes lines of an access log into a topic, and the
+pipeline of examples/pipelines/access_logs keeps its tables in ./lake.
 """
 
 import argparse
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PIPELINE = ROOT / "examples" / "pipelines" / "access_logs"
 GENERATOR = "examples.pipelines.access_logs.generate"
 READY = "Headrace is ready on "
+REGISTRY = "127.0.0.1:8081"
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 STOP_S_MAX = 60.0
 RECORDS_PER_SECOND = 50
@@ -94,6 +98,21 @@ class Run:
                     child.kill()
 
 
+def registry_options(address: str) -> list[str]:
+    """What starts a schema registry beside the node, where one can be started."""
+    if address == "no" or any(find_spec(library) is None for library in ("starlette", "uvicorn")):
+        return []
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, int(port)))
+        except (OSError, ValueError) as error:
+            say(f"no schema registry is started: {address}: {error}; REGISTRY=HOST:PORT moves it")
+            return []
+    return ["--registry", address]
+
+
 def install_spark() -> bool:
     """Bring Spark and the lake's libraries into the environment, unless they are there."""
     done = subprocess.run(["make", "--silent", ".venv/installed-spark"], cwd=ROOT, check=False)
@@ -140,9 +159,13 @@ def say(text: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lake", default="lake", help="where the pipeline's tables go")
-    parser.add_argument("--no-pipeline", action="store_true", help="only the node")
+    parser.add_argument("--no-pipeline", action="store_true", help="no pipeline beside the node")
+    parser.add_argument(
+        "--registry", default=REGISTRY, help="where a schema registry listens, or `no`"
+    )
     given, node_arguments = parser.parse_known_args()
     lake = Path(given.lake).absolute()
+    node_arguments += registry_options(given.registry)
     return Run(lake, node_arguments).serve(with_pipeline=not given.no_pipeline)
 
 
