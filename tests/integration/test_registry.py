@@ -18,6 +18,7 @@ from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSe
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from tests.clients import create_topic
+from tests.integration.conftest import StartNode
 from tests.nodes import Node, eventually, free_port
 from tests.registries import USER, USER_WITH_EMAIL, USER_WITH_NAME, RegistryProcess
 
@@ -140,6 +141,20 @@ def test_everything_is_there_after_a_restart(start_registry: StartRegistry) -> N
     assert registry.end() == 0
     again = start_registry()
     assert (again.get("/schemas"), again.get("/config/user-value")) == before
+
+
+@pytest.mark.timeout(300)
+def test_a_registry_outlives_a_restart_of_its_node(start_node: StartNode, tmp_path: Path) -> None:
+    node = start_node()
+    registry = RegistryProcess(node.address, tmp_path / "registry.log")
+    try:
+        assert registry.register("before", USER).status_code == 200
+        node.restart()
+        assert registry.get("/subjects") == ["before"]
+        eventually(lambda: registry.register("after", USER).status_code == 200, seconds=120)
+        assert registry.get("/subjects") == ["after", "before"]
+    finally:
+        registry.end()
 
 
 CONFLUENTS: list[tuple[str, str | None]] = [

@@ -169,7 +169,7 @@ class Registry:
         return answer
 
     async def _commit(self, decide: Callable[[], Decision[T]]) -> T:
-        async with self._writing:
+        async with self._turn():
             if not self.is_leader:
                 raise NotLeading
             await self._take_office()
@@ -180,6 +180,19 @@ class Registry:
             await self._store.reached(offset, self.write_s_max)
             self.metrics.written += len(decision.changes)
             return decision.reply
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """One write after the other; who has waited too long for those before it gives up."""
+        try:
+            async with asyncio.timeout(self.settings.headrace_leader_wait_ms / 1000):
+                await self._writing.acquire()
+        except TimeoutError as error:
+            raise StoreTimedOut("too many writes wait for their turn; try again") from error
+        try:
+            yield
+        finally:
+            self._writing.release()
 
     async def _take_office(self) -> None:
         """Before the first decision: nobody else writes any more, and all of theirs is known."""

@@ -45,6 +45,11 @@ def test_a_bare_start_has_defaults() -> None:
     }
 
 
+def test_a_registry_is_asked_for_by_an_option() -> None:
+    properties = properties_of([], [], registry="127.0.0.1:8081")
+    assert properties["headrace.registry.listeners"] == "127.0.0.1:8081"
+
+
 @pytest.mark.parametrize("listen", ["0.0.0.0:9092", "[::]:9092", ":9092"])
 def test_every_interface_has_one_spelling(listen: str) -> None:
     given = [Property("advertised.listeners", "PLAINTEXT://far:1", 1)]

@@ -27,6 +27,7 @@ _log = logging.getLogger(__name__)
 
 _FETCH_BYTES_MAX = 8 << 20
 _FETCH_WAIT_MS = 500
+_ANSWER_S_MIN = 5.0
 _PAUSE_S = 0.2
 _PAUSE_MAX_S = 5.0
 _STOP_S_MAX = 2.0
@@ -45,7 +46,9 @@ class LogReader:
     """One reader of the topic's only partition."""
 
     def __init__(self, properties: Properties, settings: RegistrySettings) -> None:
-        self._admin = Admin(properties, timeout_s=settings.kafkastore_init_timeout_ms / 1000)
+        # A broker that says nothing is given up before those who wait for records are.
+        timeout_s = max(_ANSWER_S_MIN, settings.kafkastore_timeout_ms / 1000)
+        self._admin = Admin(properties, timeout_s=timeout_s)
         self._topic = settings.kafkastore_topic
         self._described: MetadataResponseTopic | None = None
         self._next_offset = 0
