@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 
 import httpx2
 
+from headrace.registry.deciding import registration
 from headrace.registry.deciding.candidates import Candidate
 from headrace.registry.deciding.decisions import Decision
-from headrace.registry.deciding.registration import Registered, register
+from headrace.registry.deciding.registration import Registered
 from headrace.registry.leadership.election import Identity
 from headrace.registry.leadership.forwarding import Answer, Forwarded
 from headrace.registry.model.records import decoded
@@ -54,7 +55,9 @@ class Shelf:
         self, subject: str, text: str = STRING, *references: Reference, **given: Any
     ) -> Registered:
         candidate = Candidate(subject=subject, text=text, references=references, **given)
-        return self.carry_out(register(self.state, self.types, candidate, normalize=False))
+        return self.carry_out(
+            registration.register(self.state, self.types, candidate, normalize=False)
+        )
 
 
 class RegistryWithoutKafka(Registry):
@@ -84,6 +87,13 @@ def client_of(registry: Registry) -> httpx2.AsyncClient:
     """A client that asks the application without a socket."""
     transport = httpx2.ASGITransport(app=application(registry), raise_app_exceptions=False)
     return httpx2.AsyncClient(transport=transport, base_url="http://registry")
+
+
+async def register(client: httpx2.AsyncClient, subject: str, text: str = USER, **given: Any) -> int:
+    """Register a schema that fits; its id."""
+    answer = await client.post(f"/subjects/{subject}/versions", json={"schema": text, **given})
+    assert answer.status_code == 200, answer.text
+    return int(answer.json()["id"])
 
 
 class RegistryProcess:

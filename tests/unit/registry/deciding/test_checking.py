@@ -1,0 +1,60 @@
+"""Which versions a new schema is held against."""
+
+import pytest
+
+from headrace.registry.compatibility.levels import Level
+from headrace.registry.deciding.candidates import Candidate, parsed_of
+from headrace.registry.deciding.checking import complaints
+from headrace.registry.model.records import ConfigValue
+from headrace.serdes.contracts import Metadata
+from tests.registries import STRING, USER, USER_WITH_EMAIL, Shelf
+
+NONE = ConfigValue(compatibility_level=Level.NONE)
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    """A user, then something else entirely."""
+    shelf = Shelf()
+    shelf.state.default_config = NONE
+    shelf.register("a", USER, metadata=Metadata(properties={"major": "1"}))
+    shelf.register("a", STRING, metadata=Metadata(properties={"major": "2"}))
+    return shelf
+
+
+def broken_by(shelf: Shelf, config: ConfigValue, text: str, major: str = "1") -> list[str]:
+    metadata = Metadata(properties={"major": major})
+    candidate = Candidate(subject="a", text=text, metadata=metadata)
+    parsed = parsed_of(shelf.state, shelf.types, candidate, is_new=True)
+    previous = shelf.state.versions("a")
+    return complaints(shelf.state, shelf.types, config, candidate, parsed, previous)
+
+
+def test_without_a_level_nothing_is_compared(shelf: Shelf) -> None:
+    assert broken_by(shelf, NONE, '"int"') == []
+
+
+def test_the_last_version_counts(shelf: Shelf) -> None:
+    """SCH-12."""
+    level = ConfigValue(compatibility_level=Level.BACKWARD)
+    assert broken_by(shelf, level, STRING) == []
+    assert "{oldSchemaVersion: 2}" in broken_by(shelf, level, USER)
+
+
+def test_transitive_levels_count_all_versions(shelf: Shelf) -> None:
+    """SCH-12."""
+    level = ConfigValue(compatibility_level=Level.BACKWARD_TRANSITIVE)
+    assert "{oldSchemaVersion: 1}" in broken_by(shelf, level, STRING)
+
+
+def test_a_group_is_compared_with_itself(shelf: Shelf) -> None:
+    config = ConfigValue(compatibility_level=Level.BACKWARD, compatibility_group="major")
+    assert broken_by(shelf, config, USER, "1") == []
+    assert broken_by(shelf, config, USER_WITH_EMAIL, "3") == []
+    assert "{oldSchemaVersion: 1}" in broken_by(shelf, config, USER_WITH_EMAIL, "1")
+
+
+def test_what_was_checked_is_told_last(shelf: Shelf) -> None:
+    level = ConfigValue(compatibility_level=Level.FULL, validate_fields=True)
+    last = broken_by(shelf, level, USER)[-1]
+    assert last == "{validateFields: 'true', compatibility: 'FULL'}"
