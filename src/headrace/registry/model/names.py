@@ -107,6 +107,11 @@ class SubjectMatch:
         self._text = text
         self._found = QualifiedSubject.parse(text) if text is not None else None
 
+    @property
+    def is_one(self) -> bool:
+        """Whether it is the name of a single subject."""
+        return self._found is not None and bool(self._found.subject)
+
     def covers(self, subject: str) -> bool:
         if self._found is None or subject == self._text:
             return True

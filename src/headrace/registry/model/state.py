@@ -227,11 +227,13 @@ class State:
         return next(self.matching(subject, with_deleted=with_deleted), None) is not None
 
     def matching(self, subject: str | None, *, with_deleted: bool = False) -> Iterator[str]:
+        """The subjects that a name stands for: itself, or all of its context."""
         match = SubjectMatch(subject)
-        for name, versions in self.subjects.items():
-            if match.covers(name) and (
-                with_deleted or any(not one.value.deleted for one in versions.values())
-            ):
+        names = [subject] if subject is not None and match.is_one else self.subjects
+        for name in names:
+            entries = self.subjects.get(name, {}).values()
+            is_there = with_deleted or any(not entry.value.deleted for entry in entries)
+            if entries and is_there and match.covers(name):
                 yield name
 
     # --- ids ----------------------------------------------------------------------------------

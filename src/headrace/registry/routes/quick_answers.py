@@ -1,21 +1,23 @@
 """Schemas by id from ready bytes: what every consumer asks first, answered before all routing.
 
-The bytes are those of the usual way; they are dropped when anything changes.
+Such an answer depends on nothing but the request and the state. So what the long way has answered
+is kept as it was, and dropped when anything changes.
 """
 
 from collections.abc import Iterable
 
-import msgspec
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.http.negotiation import choose
-from headrace.registry.routes.answers import schema_by_id
-from headrace.registry.routes.requests import ANSWER_TYPES
 from headrace.registry.service import Registry
 
 _PREFIX = b"/schemas/ids/"
-_DIGITS_MAX = 9
 _KEPT_MAX = 20_000
+_KEPT_BYTES_MAX = 64 << 20
+_KEY_BYTES_MAX = 1_000
+"""Requests that are longer are nobody's habit."""
+
+Question = tuple[bytes, bytes, bytes]
+"""Path, query and what the client accepts."""
 
 Ready = tuple[Message, Message]
 
@@ -26,49 +28,61 @@ class QuickAnswers:
     def __init__(self, app: ASGIApp, registry: Registry) -> None:
         self._app = app
         self._registry = registry
-        self._ready: dict[tuple[bytes, bytes], Ready] = {}
+        self._ready: dict[Question, Ready] = {}
+        self._kept_bytes = 0
         self._changes = -1
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] == "GET" and not scope["query_string"]:
-            path: bytes = scope["raw_path"]
-            if path.startswith(_PREFIX):
-                ready = self._answer(path, _accepted(scope["headers"]))
-                if ready is not None:
-                    self._registry.metrics.quick_answers += 1
-                    await send(ready[0])
-                    await send(ready[1])
-                    return
-        await self._app(scope, receive, send)
-
-    def _answer(self, path: bytes, accept: bytes) -> Ready | None:
-        state = self._registry.state
-        if self._changes != state.changes or len(self._ready) > _KEPT_MAX:
-            self._ready.clear()
-            self._changes = state.changes
-        ready = self._ready.get((path, accept))
+        if scope["type"] != "http" or scope["method"] != "GET":
+            await self._app(scope, receive, send)
+            return
+        path: bytes = scope["raw_path"]
+        if not path.startswith(_PREFIX):
+            await self._app(scope, receive, send)
+            return
+        question = (path, scope["query_string"], _accepted(scope["headers"]))
+        ready = self._kept().get(question)
         if ready is None:
-            ready = self._made(path.removeprefix(_PREFIX), accept)
-            if ready is not None:
-                self._ready[path, accept] = ready
-        return ready
+            await self._ask(question, scope, receive, send)
+            return
+        self._registry.metrics.quick_answers += 1
+        await send(ready[0])
+        await send(ready[1])
 
-    def _made(self, id: bytes, accept: bytes) -> Ready | None:
-        if not id.isdigit() or len(id) > _DIGITS_MAX:
-            return None
-        entry = self._registry.state.by_id(int(id))
-        answer_type = choose(accept.decode("latin-1"), ANSWER_TYPES)
-        if entry is None or answer_type is None:
-            return None
-        body = msgspec.json.encode(schema_by_id(entry))
-        headers = [
-            (b"content-length", str(len(body)).encode()),
-            (b"content-type", answer_type.encode()),
-        ]
-        return (
-            {"type": "http.response.start", "status": 200, "headers": headers},
-            {"type": "http.response.body", "body": body},
-        )
+    def _kept(self) -> dict[Question, Ready]:
+        changes = self._registry.state.changes
+        if self._changes != changes:
+            self._ready.clear()
+            self._kept_bytes = 0
+            self._changes = changes
+        return self._ready
+
+    async def _ask(self, question: Question, scope: Scope, receive: Receive, send: Send) -> None:
+        """The long way; a good answer is kept for the next one who asks so."""
+        messages: list[Message] = []
+        changes = self._registry.state.changes
+
+        async def keep(message: Message) -> None:
+            messages.append(message)
+            await send(message)
+
+        await self._app(scope, receive, keep)
+        is_whole = len(messages) == 2 and not messages[1].get("more_body")
+        is_good = is_whole and messages[0].get("status") == 200
+        # While it was sent, what it says may have become old.
+        if is_good and changes == self._registry.state.changes == self._changes:
+            self._keep(question, (messages[0], messages[1]))
+
+    def _keep(self, question: Question, ready: Ready) -> None:
+        size = sum(map(len, question))
+        if size > _KEY_BYTES_MAX:
+            return
+        size += len(ready[1].get("body", b""))
+        if len(self._ready) >= _KEPT_MAX or self._kept_bytes + size > _KEPT_BYTES_MAX:
+            self._ready.clear()
+            self._kept_bytes = 0
+        self._ready[question] = ready
+        self._kept_bytes += size
 
 
 def _accepted(headers: Iterable[tuple[bytes, bytes]]) -> bytes:
