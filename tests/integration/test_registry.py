@@ -15,7 +15,9 @@ from confluent_kafka.schema_registry import Schema, SchemaReference, SchemaRegis
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tests.clients import create_topic
 from tests.integration.conftest import StartNode
@@ -106,6 +108,32 @@ def test_json_values_are_checked_by_their_schema(topic: str, client: SchemaRegis
     context = SerializationContext(topic, MessageField.VALUE)
     written = JSONSerializer(text, client)({"id": 7}, context)
     assert JSONDeserializer(text, schema_registry_client=client)(written, context) == {"id": 7}
+
+
+def test_protobuf_messages_bring_their_descriptors(
+    topic: str, registry: RegistryProcess, client: SchemaRegistryClient
+) -> None:
+    """SCH-13: Confluent's serializer sends them as bytes, and asks for them as bytes."""
+    kind = message_type("User", "id")
+    context = SerializationContext(topic, MessageField.VALUE)
+    written = ProtobufSerializer(kind, client)(kind(id=7), context)
+    # One client has the descriptor from its own registration, another has to ask for it.
+    with SchemaRegistryClient({"url": registry.url}) as other:
+        for one in (client, other):
+            read = ProtobufDeserializer(kind, schema_registry_client=one)(written, context)
+            assert read == kind(id=7)
+    latest = registry.get(f"/subjects/{topic}-value/versions/latest")
+    assert "message User {" in latest["schema"]
+
+
+def message_type(name: str, field: str) -> Any:
+    """A message of one number, as protoc would have made it."""
+    file = descriptor_pb2.FileDescriptorProto(name="user.proto", package="tests", syntax="proto3")
+    message = file.message_type.add(name=name)
+    message.field.add(name=field, number=1, type=3, label=1, json_name=field)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"tests.{name}"))
 
 
 def test_protobuf_schemas_refer_to_others(client: SchemaRegistryClient) -> None:

@@ -33,6 +33,8 @@ class Registered(msgspec.Struct, frozen=True):
 
     value: SchemaValue
     guid: str
+    is_completed: bool = False
+    """Whether it has more than the client has sent: from the version before, or from settings."""
 
 
 def already_registered(
@@ -72,9 +74,11 @@ def register(
     entries = state.versions(subject, with_deleted=True)
     present = [entry for entry in entries if not entry.value.deleted]
     next_version = entries[-1].value.version + 1 if entries else 1
+    sent = candidate
     if not mode.takes_ids:
         previous = present[-1].value if present else None
         candidate = with_contract(config, _filled(candidate, previous), previous, next_version)
+    is_completed = candidate != sent
     if candidate.is_empty:
         raise InvalidSchemaGiven("Empty schema")
     is_checked = candidate.id < 0 and config.validate_new_schemas is not False
@@ -85,19 +89,20 @@ def register(
     if known_id is not None and id in (known_id, -1):
         found = by_fingerprint(state, given)
         if given.version == 0 and found is not None:
-            return Decision(_registered(found))
+            return Decision(_registered(found, is_completed=is_completed))
         id = known_id
     if given.version == 0:
         for entry in reversed(present):
             is_wanted = id < 0 or id == entry.value.id
             if is_wanted and is_equivalent(state, types, given, parsed, entry):
-                return Decision(_registered(entry))
+                return Decision(_registered(entry, is_completed=is_completed))
     if not mode.takes_ids and not force:
         messages = complaints(state, types, config, given, parsed, present)
         if messages:
             raise Incompatible(subject, messages)
     version = _version(given, next_version, mode)
-    return _stored(state, given, version, id, entries)
+    value, changes = _stored(state, given, version, id, entries)
+    return Decision(Registered(value, guid(given.fingerprint()), is_completed), changes)
 
 
 def _check_mode(state: State, candidate: Candidate, mode: Mode) -> None:
@@ -130,7 +135,7 @@ def _version(candidate: Candidate, next_version: int, mode: Mode) -> int:
 
 def _stored(
     state: State, candidate: Candidate, version: int, id: int, entries: list[Entry]
-) -> Decision[Registered]:
+) -> tuple[SchemaValue, list[Change]]:
     name = QualifiedSubject.parse(candidate.subject)
     if id >= 0:
         _check_id_is_free(state, candidate, id)
@@ -144,7 +149,7 @@ def _stored(
     changes += [Change(key) for key in _outdated(state, entries, version, id)]
     value = candidate.stored(version, id)
     changes.append(Change(SchemaKey(candidate.subject, version), value))
-    return Decision(Registered(value, guid(candidate.fingerprint())), changes)
+    return value, changes
 
 
 def _outdated(state: State, entries: list[Entry], version: int, id: int) -> list[SchemaKey]:
@@ -178,5 +183,5 @@ def _check_id_is_free(state: State, candidate: Candidate, id: int) -> None:
         )
 
 
-def _registered(entry: Entry) -> Registered:
-    return Registered(entry.value, entry.guid)
+def _registered(entry: Entry, *, is_completed: bool = False) -> Registered:
+    return Registered(entry.value, entry.guid, is_completed)

@@ -51,12 +51,16 @@ class SchemaById(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RegisteredAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The id that a schema has now."""
+    """The id that a schema has now; the schema itself if it is not what the client has sent.
+
+    Confluent's clients keep what is answered here in the place of what they sent, and that may
+    have been in another form: Protobuf's descriptors as bytes, for one.
+    """
 
     id: int
     version: int
     guid: str
-    schema_type: str = msgspec.field(name="schemaType")
+    schema_type: str | None = msgspec.field(default=None, name="schemaType")
     references: list[Reference] | None = None
     metadata: Metadata | None = None
     rules: RuleSet | None = msgspec.field(default=None, name="ruleSet")
@@ -143,6 +147,8 @@ def schema_by_id(entry: Entry, text: str | None = None, max_id: int | None = Non
 
 def registered_answer(registered: Registered, text: str | None = None) -> RegisteredAnswer:
     value = registered.value
+    if text is None and not registered.is_completed:
+        return RegisteredAnswer(value.id, value.version, registered.guid)
     return RegisteredAnswer(
         id=value.id,
         version=value.version,

@@ -37,9 +37,13 @@ async def test_registering_answers_id_version_and_guid(client: httpx2.AsyncClien
         "id": 1,
         "version": 1,
         "guid": "095d71cf-1255-6b9d-5e33-0ad575b3df5d",
-        "schemaType": "AVRO",
-        "schema": STRING,
     }
+
+
+async def test_registering_tells_what_was_added_to_a_schema(client: httpx2.AsyncClient) -> None:
+    await client.put("/config/a", json={"defaultMetadata": {"properties": {"owner": "ada"}}})
+    answer = (await client.post("/subjects/a/versions", json={"schema": STRING})).json()
+    assert (answer["schema"], answer["metadata"]) == (STRING, {"properties": {"owner": "ada"}})
 
 
 @pytest.mark.parametrize("version", ["1", "latest", "-1", "LATEST"])
