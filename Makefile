@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest
 TWICE = $(PYTEST) -q -n $(JOBS) $(1) || { echo "Once more, alone, what failed:"; \
   $(PYTEST) -q --last-failed --last-failed-no-failures=none $(1); }
 
-.PHONY: run test check format lint types unit integration interop spark example bench bench-spark requirements docs clean
+.PHONY: run test check format lint types unit integration interop spark example bench bench-spark bench-http requirements docs clean
 
 # A node, and beside it a schema registry, if its libraries are there, and a pipeline on Spark.
 # PIPELINE=no REGISTRY=no starts the node alone; REGISTRY=127.0.0.1:18081 moves the registry.
@@ -68,6 +68,10 @@ bench-spark: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.spark_source $(ARGS)
 	$(BIN)/python -m benchmarks.pipeline_planning
 	$(BIN)/python -m benchmarks.serving
+
+# What requests to the HTTP products cost, in CPU of each process.
+bench-http: $(VENV)/installed-dev
+	$(BIN)/python -m benchmarks.http $(ARGS)
 
 requirements: $(VENV)/installed-dev
 	$(BIN)/python tools/requirements.py $(ARGS)

@@ -62,6 +62,13 @@ class MissingExtra(HeadraceError):
     show_default=True,
     help="Whether clients may come without one, if --tls-client-ca is given.",
 )
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Whether people or programs read the log.",
+)
 def command(
     bootstrap: str | None,
     listen: str,
@@ -74,6 +81,7 @@ def command(
     tls_key: Path | None,
     tls_client_ca: Path | None,
     tls_client_certificates: str,
+    log_format: str,
 ) -> int:
     """Let HTTP clients produce, consume and administer, until Ctrl-C.
 
@@ -93,7 +101,7 @@ def command(
     from headrace.rest.settings import settings_of
     from headrace.runtime.logging import configure
 
-    configure("text", ())
+    configure(log_format, ())
     settings = settings_of(_properties(bootstrap, registry, config, dict(assignments)))
     address = ListenAddress.parse(listen)
     tls = _tls(tls_certificate, tls_key, tls_client_ca, tls_client_certificates)
@@ -104,7 +112,8 @@ def command(
     )
     _warn_of_open_doors(address, door, tls)
     scheme = "http" if tls is None else "https"
-    run(settings, address, door, tls, lambda bound: _announce(f"{scheme}://{bound}", settings))
+    announce = _announce if log_format == "text" else _announce_to_programs
+    run(settings, address, door, tls, lambda bound: announce(f"{scheme}://{bound}", settings))
     return 0
 
 
@@ -160,6 +169,10 @@ def _warn_of_open_doors(address: "ListenAddress", door: "Door", tls: "ServerTls 
     for file in (door.tokens, door.users):
         if file is not None and file.is_open_to_others:
             _log.warning("other users of this machine may read a file of secrets; chmod 600 helps")
+
+
+def _announce_to_programs(url: str, settings: "RestSettings") -> None:
+    _log.info("Headrace REST proxy is ready on %s", url)
 
 
 def _announce(url: str, settings: "RestSettings") -> None:

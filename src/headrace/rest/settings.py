@@ -43,6 +43,8 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_n
     produce_batch_maximum_entries: int = 1_000
     produce_buffer_bytes: int = 64 * MEBIBYTE
     """How much may wait for acknowledgement before requests have to wait."""
+    streaming_connection_max_duration_ms: int = 86_400_000
+    """How long one request of version 3 may go on sending records."""
     connections_max: int = 1_000
     access_control_allow_origin: str = ""
     """Origins whose pages may ask, joined by commas."""

@@ -139,6 +139,12 @@ class _Prepared(msgspec.Struct):
 
 
 Result = RecordAnswer | ErrorBody
+Pieces = asyncio.Queue[asyncio.Task[list[Result]] | None]
+"""What becomes of records that came together, in the order in which they came."""
+
+_OPEN_TOO_LONG = RestError(
+    408, 408, "Streaming connection open for longer than allowed: Connection will be closed."
+)
 
 _DECODER = msgspec.json.Decoder(RecordBody)
 _BATCH_DECODER = msgspec.json.Decoder(Batch)
@@ -184,8 +190,7 @@ class RecordRoutes:
     async def produce(self, request: Request) -> Response:
         production = await self._production(request)
         if request.headers.get("content-length") is None:
-            stream = production.streamed(request, self._service.settings.request_max_bytes)
-            return DuplexResponse(stream, JSON)
+            return DuplexResponse(production.streamed(request), JSON)
         body = await read_body(request, self._service.settings.request_max_bytes)
         splitter = JsonSplitter()
         pieces = [*splitter.feed(body), *splitter.finish()]
@@ -238,11 +243,10 @@ class _Production:
         self._topic = context.topic
         self._cluster_id = context.cluster_id
 
-    async def streamed(self, request: Request, bytes_max: int) -> AsyncIterator[bytes]:
+    async def streamed(self, request: Request) -> AsyncIterator[bytes]:
         """Results as they become known, in the order of the records."""
-        pieces: asyncio.Queue[asyncio.Task[list[Result]] | None]
-        pieces = asyncio.Queue(maxsize=_UNDER_WAY_MAX)
-        reader = asyncio.create_task(self._read(request, pieces, bytes_max))
+        pieces: Pieces = asyncio.Queue(maxsize=_UNDER_WAY_MAX)
+        reader = asyncio.create_task(self._read(request, pieces))
         try:
             while (piece := await pieces.get()) is not None:
                 yield b"".join(map(_line, await piece))
@@ -250,29 +254,33 @@ class _Production:
         finally:
             reader.cancel()
 
-    async def _read(
-        self,
-        request: Request,
-        pieces: "asyncio.Queue[asyncio.Task[list[Result]] | None]",
-        bytes_max: int,
-    ) -> None:
-        splitter = JsonSplitter()
+    async def _read(self, request: Request, pieces: Pieces) -> None:
+        """Put what becomes of the records of a body into the queue, and None at its end."""
+        longest_ms = self._service.settings.streaming_connection_max_duration_ms
         try:
-            async for data in request.stream():
-                values = splitter.feed(data)
-                if values:
-                    await pieces.put(asyncio.create_task(self.results(values)))
-                if splitter.size > bytes_max:
-                    refusal = bad_request(f"a record is larger than {bytes_max:,} bytes")
-                    await pieces.put(asyncio.create_task(_told(refusal)))
-                    return
-            rest = splitter.finish()
-            if rest:
-                await pieces.put(asyncio.create_task(self.results(rest)))
+            async with asyncio.timeout(longest_ms / 1000):
+                await self._read_on(request, pieces)
         except ClientDisconnect:
             return  # Nobody is left to be told.
+        except TimeoutError:
+            await pieces.put(asyncio.create_task(_told(_OPEN_TOO_LONG)))
+        except RestError as refusal:
+            await pieces.put(asyncio.create_task(_told(refusal)))
         finally:
             await pieces.put(None)
+
+    async def _read_on(self, request: Request, pieces: Pieces) -> None:
+        splitter = JsonSplitter()
+        bytes_max = self._service.settings.request_max_bytes
+        async for data in request.stream():
+            values = splitter.feed(data)
+            if values:
+                await pieces.put(asyncio.create_task(self.results(values)))
+            if splitter.size > bytes_max:
+                raise bad_request(f"a record is larger than {bytes_max:,} bytes")
+        rest = splitter.finish()
+        if rest:
+            await pieces.put(asyncio.create_task(self.results(rest)))
 
     async def results(self, values: Sequence[bytes]) -> list[Result]:
         """What became of records that came together, in their order."""
