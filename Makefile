@@ -51,9 +51,10 @@ integration: $(VENV)/installed-dev
 interop: $(VENV)/installed-dev
 	@$(call TWICE,tests/interop)
 
-# Pipelines on a real Spark. One session is shared by all, so one process runs them.
+# Pipelines on a real Spark. One process has the session that most tests share, a second one runs
+# beside it those that start JVMs of their own.
 spark: $(VENV)/installed-dev
-	@$(PYTEST) -q tests/spark || { echo "Once more, alone, what failed:"; \
+	@$(PYTEST) -q -n 2 --dist loadgroup tests/spark || { echo "Once more, alone, what failed:"; \
 	  $(PYTEST) -q --last-failed --last-failed-no-failures=none tests/spark; }
 
 # One example from its records to its tables: make example NAME=flight_status

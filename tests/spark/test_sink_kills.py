@@ -21,7 +21,9 @@ from headrace.testing.process import BrokerProcess
 from tests.committed import committed_values
 
 KILLS = int(os.environ.get("HEADRACE_KILLS", "4"))
-RECORDS = 6_000 + 3_000 * KILLS
+PROGRESS_MAX = 2_000
+RECORDS = 1_000 + PROGRESS_MAX * KILLS
+"""Enough for every kill to meet a query that is under way."""
 PROGRESS_S_MAX = 120.0
 REST_S_MAX = 150.0
 
@@ -95,7 +97,7 @@ def test_every_row_is_written_once_whatever_is_killed(
     chance = Random(KILLS)
     with running(CopyingQuery(own_broker, tmp_path)) as query:
         for number in range(KILLS):
-            goal = written(own_broker) + chance.randrange(500, 2500)
+            goal = written(own_broker) + chance.randrange(500, PROGRESS_MAX)
             await_progress(query, own_broker, goal)
             VICTIMS[number % len(VICTIMS)](query, own_broker)
         await_end(query)

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,7 +146,8 @@ class PipelineRun:
         if isinstance(self.pipeline.datasets[flow.target], Sink):
             self.state.mark_sink(state)
         choose_pool(self.spark, pool_of(self._priority(flow)))
-        reader = LiveReader(self.reads(keeps_payloads=flow.keeps_payloads), state)
+        used = self.preparation.used_columns(flow)
+        reader = LiveReader(self.reads(used, keeps_payloads=flow.keeps_payloads), state)
         target = self.pipeline.datasets[flow.target]
         if isinstance(target, MergedView):
             parts = MergedParts.of(self, target)
@@ -161,11 +162,24 @@ class PipelineRun:
         writer = writer.foreachBatch(batches)
         return self._triggered(writer, flow, is_once=is_once).start()
 
-    def reads(self, *, keeps_payloads: bool = False) -> TableReads:
-        """What readers share: the tables, each of the generation that this run reads."""
+    def reads(
+        self,
+        columns: Mapping[str, Sequence[str]] | None = None,
+        *,
+        keeps_payloads: bool = False,
+    ) -> TableReads:
+        """What readers share: the tables, each of the generation that this run reads.
+
+        `columns` says which of a topic's are used, where these are not all.
+        """
         generations = self._current() | self.generations
         return TableReads(
-            self.spark, self.pipeline, self.lake, generations, keeps_payloads=keeps_payloads
+            self.spark,
+            self.pipeline,
+            self.lake,
+            generations,
+            columns,
+            keeps_payloads=keeps_payloads,
         )
 
     def lineage(self, flow: str, offsets: Spans | None = None) -> Lineage:

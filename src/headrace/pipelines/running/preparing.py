@@ -31,6 +31,7 @@ from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, raise_if_any
 from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, may_refuse
 from headrace.pipelines.running.layers import batch_name, speed_name
+from headrace.pipelines.running.used_columns import used_columns
 from headrace.pipelines.sequences import sequence_column, sequenced
 from headrace.spark.tables.schemas import arrow_schema_of
 
@@ -60,6 +61,7 @@ class Preparation:
         self._is_rebuilt: Callable[[str], bool] = lambda _: False
         self._analysis = Analysis(spark, pipeline)
         self._order: list[str] = []
+        self._used: dict[str, dict[str, tuple[str, ...]]] = {}
 
     def prepare(self, is_rebuilt: Callable[[str], bool] | None = None) -> None:
         """Analyse every query, then make each table, or give it the columns that are new.
@@ -97,6 +99,14 @@ class Preparation:
     def tables_behind(self, name: str) -> set[str]:
         """The tables that a dataset reads."""
         return {read for read in self.inputs[name] if not is_source(read)}
+
+    def used_columns(self, flow: Flow) -> dict[str, tuple[str, ...]]:
+        """The columns that a flow uses of each topic it reads, where these are not all."""
+        if flow.name not in self._used:
+            reads_topic = any(map(is_source, self.inputs.get(flow.target, ())))
+            found = used_columns(self._analysis, flow.query) if reads_topic else {}
+            self._used[flow.name] = found
+        return self._used[flow.name]
 
     def _behind(self, names: Iterable[str]) -> set[str]:
         """What is stored of what is read: for a temporary view, what it reads itself."""

@@ -1,6 +1,6 @@
 """What a flow's `read` and `read_stream` mean when it runs: topics and tables, live or at rest."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.lake.catalog import Lake
@@ -31,6 +31,7 @@ class TableReads:
         pipeline: Pipeline,
         lake: Lake,
         generations: Mapping[str, int] | None = None,
+        columns: Mapping[str, Sequence[str]] | None = None,
         *,
         keeps_payloads: bool = False,
     ) -> None:
@@ -39,6 +40,8 @@ class TableReads:
         self.lake = lake
         self.generations = generations or {}
         self._keeps_payloads = keeps_payloads
+        self.columns = columns or {}
+        """Of each source those that the query uses, where these are not all."""
 
     def source(self, name: str) -> Source | None:
         """The source behind `sources.x`; None if the name is a table's."""
@@ -100,6 +103,8 @@ class LiveReader:
 
     def _topic(self, source: Source) -> "DataFrame":
         options = source_options(source, self._reads.pipeline.settings, self._starts / source.name)
+        if source.name in self._reads.columns:
+            options["columns"] = ",".join(self._reads.columns[source.name])
         reader = self.spark.readStream.format(source.connector)
         return admitted(reader.options(**options).load(), source)
 
