@@ -52,10 +52,10 @@ interop: $(VENV)/installed-dev
 	@$(call TWICE,tests/interop)
 
 # Pipelines on a real Spark. One process has the session that most tests share, a second one runs
-# beside it those that start JVMs of their own.
+# beside it those that start JVMs of their own (tests/spark/conftest.py says which).
+spark: JOBS = 2
 spark: $(VENV)/installed-dev
-	@$(PYTEST) -q -n 2 --dist loadgroup tests/spark || { echo "Once more, alone, what failed:"; \
-	  $(PYTEST) -q --last-failed --last-failed-no-failures=none tests/spark; }
+	@$(call TWICE,tests/spark)
 
 # One example from its records to its tables: make example NAME=flight_status
 example: $(VENV)/installed-spark

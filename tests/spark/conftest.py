@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
@@ -26,20 +28,37 @@ FOLDER = Path(__file__).parent
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """What runs for minutes, over few rows, gains nothing by the better compiler and by threads that
 collect: tests take a third less of a processor without."""
-SESSION, APART = "session", "apart"
+APART = {
+    *("test_cluster.py", "test_make_run.py", "test_pipeline_cluster.py", "test_pipeline_kills.py"),
+    *("test_sink_epochs.py", "test_sink_kills.py", "test_sink_on_kafka.py"),
+    "test_stock_connector.py",
+}
+"""Files whose tests do without the shared session; most start JVMs of their own, and wait."""
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Part the tests of this folder in two, which two processes run side by side.
+class TwoShares(LoadScopeScheduling):
+    """With `-n 2` one process has the session and all that share it, the other what is apart.
 
-    Those that share the session must stay in one process. The others start JVMs of their own, and
-    wait for them, while the session's leaves a core idle.
+    One process alone leaves a core idle most of the time, and two sessions would cost a second
+    start and a second warming.
     """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = Path(nodeid.partition("::")[0])
+        if path.parent.name != FOLDER.name:
+            return str(path)
+        return "apart" if path.name in APART else "session"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TwoShares:
+    return TwoShares(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if FOLDER in item.path.parents and isinstance(item, pytest.Function):
-            group = SESSION if "spark" in item.fixturenames else APART
-            item.add_marker(pytest.mark.xdist_group(group))
+        needs = getattr(item, "fixturenames", ())
+        if item.path.parent == FOLDER and item.path.name in APART and "spark" in needs:
+            raise pytest.UsageError(f"{item.nodeid} uses the session, but its file is APART")
 
 
 @pytest.fixture(scope="session", autouse=True)

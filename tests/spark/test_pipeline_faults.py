@@ -4,12 +4,10 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,21 +19,10 @@ from headrace.pipelines.commands import drop_generation, replay, run, status, st
 from headrace.pipelines.running.errors import FlowsFailed, PipelineRuns
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
+from tests.spark.numbered_pipelines import SCHEMA, TABLES, assert_exact, has_all, numbers
 from tests.spark.pipeline_folders import Folder, send, toml
 
-SCHEMA = "id LONG"
-TABLES = """
-CREATE STREAMING TABLE raw.numbers AS SELECT id, partition, offset FROM STREAM(sources.events);
-
-CREATE MERGED VIEW refined.parity MERGE (n SUM, total SUM) AS
-SELECT id % 2 AS odd, count(*) AS n, sum(id) AS total FROM STREAM(raw.numbers) GROUP BY id % 2;
-"""
 WAIT_S = 150.0
-KILLS = int(os.environ.get("HEADRACE_KILLS", "2"))
-
-
-def numbers(first: int, last: int) -> list[dict[str, object]]:
-    return [{"id": number} for number in range(first, last)]
 
 
 def eventually(holds: Callable[[], bool], what: str) -> None:
@@ -43,20 +30,6 @@ def eventually(holds: Callable[[], bool], what: str) -> None:
     while not holds():
         assert time.monotonic() < deadline, f"not within {WAIT_S:.0f} s: {what}"
         time.sleep(0.2)
-
-
-def has_all(folder: Folder, count: int) -> bool:
-    if "raw.numbers" not in folder.lake.names() or "refined.parity" not in folder.lake.names():
-        return False
-    found: int = sum(row[0] for row in folder.rows("refined.parity", "n", "odd"))
-    return found >= count
-
-
-def assert_exact(folder: Folder, count: int) -> None:
-    """Every number once in the table, and in the view as much of them as arithmetic says."""
-    assert folder.rows("raw.numbers", "id") == list(range(count))
-    expected = [(odd, len(range(odd, count, 2)), sum(range(odd, count, 2))) for odd in (0, 1)]
-    assert folder.rows("refined.parity", "odd", "n", "total") == expected
 
 
 class Running:
@@ -213,32 +186,6 @@ def worker_pids(spark: SparkSession) -> list[int]:
     while more := {pid for pid, parent in parents.items() if parent in below} - below:
         below |= more
     return sorted(below - {jvm})
-
-
-def test_a_driver_that_is_killed_again_and_again_leaves_exact_tables(
-    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
-) -> None:
-    topic = make_topic(partitions=2)
-    folder = Folder(tmp_path / "pipeline", broker, spark).write(
-        pipeline_toml=toml("killed", topic, SCHEMA), tables_sql=TABLES
-    )
-    command = [sys.executable, "-m", "headrace.cli.main", "pipelines", "run", str(folder.path)]
-    command += ["--bootstrap", broker.bootstrap_servers, "--master", "local[2]"]
-    sent = 0
-    for kill in range(KILLS):
-        with (tmp_path / "driver.log").open("ab") as log:
-            driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        try:
-            for _ in range(3):
-                send(broker, topic, numbers(sent, sent + 200))
-                sent += 200
-                # Not at rest: the kill shall meet a batch under way.
-                eventually(partial(has_all, folder, sent - 300), f"{sent} rows in run {kill}")
-        finally:
-            os.killpg(driver.pid, signal.SIGKILL)
-            driver.wait()
-    folder.once()
-    assert_exact(folder, sent)
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_not_read_as_the_old_one(

@@ -1,0 +1,56 @@
+"""Kill -9 of a pipeline's driver, again and again: every record is in the tables once."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from headrace.testing.process import BrokerProcess
+from tests.spark.conftest import MakeTopic
+from tests.spark.numbered_pipelines import SCHEMA, TABLES, assert_exact, has_all, numbers
+from tests.spark.pipeline_folders import PipelineFolder, send, toml
+
+WAIT_S = 150.0
+KILLS = int(os.environ.get("HEADRACE_KILLS", "2"))
+
+
+@pytest.mark.skipif(which("java") is None, reason="Spark needs a Java runtime")
+@pytest.mark.timeout(120 + 90 * KILLS)
+def test_a_driver_that_is_killed_again_and_again_leaves_exact_tables(
+    tmp_path: Path, broker: BrokerProcess, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(partitions=2)
+    folder = PipelineFolder(tmp_path / "pipeline", broker).write(
+        pipeline_toml=toml("killed", topic, SCHEMA), tables_sql=TABLES
+    )
+    command = [sys.executable, "-m", "headrace.cli.main", "pipelines", "run", str(folder.path)]
+    command += ["--bootstrap", broker.bootstrap_servers, "--master", "local[2]"]
+    output = tmp_path / "driver.log"
+    sent = 0
+    with output.open("ab") as log:
+        for kill in range(KILLS):
+            driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            try:
+                for _ in range(3):
+                    send(broker, topic, numbers(sent, sent + 200))
+                    sent += 200
+                    # Not at rest: the kill shall meet a batch under way.
+                    await_rows(folder, sent - 300, f"{sent} rows in run {kill}")
+            finally:
+                os.killpg(driver.pid, signal.SIGKILL)
+                driver.wait()
+        last = subprocess.run([*command, "--once"], stdout=log, stderr=log, timeout=WAIT_S)
+    assert last.returncode == 0, output.read_text(errors="replace")[-4000:]
+    assert_exact(folder, sent)
+
+
+def await_rows(folder: PipelineFolder, count: int, what: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not has_all(folder, count):
+        assert time.monotonic() < deadline, f"not within {WAIT_S:.0f} s: {what}"
+        time.sleep(0.2)
