@@ -77,10 +77,15 @@ def toml(name: str, topic: str, schema: str, **more: str) -> str:
     )
 
 
-def send(broker: BrokerProcess, topic: str, values: Iterable[Mapping[str, Any] | bytes]) -> None:
-    """Produce values as JSON, or bytes as they are."""
+def send(
+    broker: BrokerProcess,
+    topic: str,
+    values: Iterable[Mapping[str, Any] | bytes],
+    timestamp_ms: int = 0,
+) -> None:
+    """Produce values as JSON, or bytes as they are; stamped with the time of day or another."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5})
     for value in values:
         payload = value if isinstance(value, bytes) else json.dumps(value).encode()
-        producer.produce(topic, payload)
+        producer.produce(topic, payload, timestamp=timestamp_ms)
     assert producer.flush(30) == 0

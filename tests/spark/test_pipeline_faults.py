@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,11 @@ from tests.spark.numbered_pipelines import SCHEMA, TABLES, assert_exact, has_all
 from tests.spark.pipeline_folders import Folder, send, toml
 
 WAIT_S = 150.0
+DAY_NS = 24 * 3_600 * 1_000_000_000
+SCHEDULED = """
+CREATE MATERIALIZED VIEW refined.counted REFRESH EVERY 1 SECONDS AS
+SELECT count(*) AS n FROM raw.numbers;
+"""
 
 
 def eventually(holds: Callable[[], bool], what: str) -> None:
@@ -33,10 +39,11 @@ def eventually(holds: Callable[[], bool], what: str) -> None:
 
 
 class Running:
-    """A pipeline that runs in a thread of this process, on a broker of its own."""
+    """A pipeline that runs in a thread of this process."""
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, topic: str = "numbers") -> None:
         self.folder = folder
+        self.topic = topic
         self.sent = 0
         self._is_ended = threading.Event()
         self.errors: list[BaseException] = []
@@ -50,8 +57,9 @@ class Running:
         self._thread.join(60)
         assert not self._thread.is_alive()
 
-    def send(self, count: int) -> None:
-        send(self.folder.broker, "numbers", numbers(self.sent, self.sent + count))
+    def send(self, count: int, timestamp_ms: int = 0) -> None:
+        values = numbers(self.sent, self.sent + count)
+        send(self.folder.broker, self.topic, values, timestamp_ms)
         self.sent += count
 
     def settle(self) -> None:
@@ -142,7 +150,7 @@ def test_a_replay_of_what_goes_on_receiving_records_switches_and_loses_and_doubl
         """Records come all the while; at least once behind the switch."""
         is_last = False
         while not is_last:
-            is_last = is_built.is_set()
+            is_last = is_built.wait(0.2)
             try:
                 running.send(20)
             except BaseException as error:  # Told by the test.
@@ -158,6 +166,8 @@ def test_a_replay_of_what_goes_on_receiving_records_switches_and_loses_and_doubl
         sender.join(60)
     assert errors == []
     running.settle()
+    (stands,) = status([folder.path], folder.overrides)
+    assert (stands["state"], stands["mode"]) == ("running", "continuous")
     old = folder.lake.table("raw.numbers", 1)
     assert folder.lake.table("raw.numbers").generation == 2
     assert 0 < old.rows().num_rows < running.sent
@@ -186,6 +196,51 @@ def worker_pids(spark: SparkSession) -> list[int]:
     while more := {pid for pid, parent in parents.items() if parent in below} - below:
         below |= more
     return sorted(below - {jvm})
+
+
+class JumpingClock:
+    """The time of day as this process sees it; set ahead and back while others rely on it."""
+
+    def __init__(self) -> None:
+        self.ahead_ns = 0
+        self._time_ns = time.time_ns
+
+    def __call__(self) -> int:
+        return self._time_ns() + self.ahead_ns
+
+
+def test_over_a_clock_that_jumps_days_ahead_and_back_tables_and_schedules_stay_exact(
+    tmp_path: Path,
+    broker: BrokerProcess,
+    spark: SparkSession,
+    make_topic: MakeTopic,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clock of the driver jumps, and with it that of who stamps the records."""
+    topic = make_topic(partitions=2)
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("clock", topic, SCHEMA), tables_sql=TABLES + SCHEDULED
+    )
+    clock, running = JumpingClock(), Running(folder, topic)
+    monkeypatch.setattr(time, "time_ns", clock)
+    running.start()
+    try:
+        for days in (0, 3, -6, 2):
+            clock.ahead_ns += days * DAY_NS
+            stamp_ms = min(clock(), clock() - clock.ahead_ns) // 1_000_000
+            running.send(100, stamp_ms)
+            running.settle()
+            eventually(partial(is_counted, folder, running.sent), f"{running.sent} rows counted")
+    finally:
+        running.end()
+    versions = [commit.version for commit in folder.lake.table("raw.numbers").history()]
+    assert versions == sorted(versions, reverse=True)
+
+
+def is_counted(folder: Folder, count: int) -> bool:
+    """Whether the view that is computed on a schedule has seen all."""
+    is_there = "refined.counted" in folder.lake.names()
+    return is_there and folder.rows("refined.counted", "n") == [count]
 
 
 def test_a_topic_that_was_deleted_and_made_again_is_not_read_as_the_old_one(

@@ -2,8 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
 
@@ -14,9 +18,19 @@ from headrace.spark.jars import JarsMissing, fetch_connector, spark_jars
 from headrace.testing.process import BrokerProcess
 from tests.committed import committed_values
 from tests.spark.conftest import MakeTopic
+from tests.spark.pipeline_folders import PipelineFolder, send
 
 RECORDS = 2_000
 JOB_S_MAX = 240.0
+WAIT_S = 120.0
+REALTIME = """
+CREATE SINK alerts TOPIC '{topic}' FORMAT json;
+
+CREATE FLOW large REALTIME EVERY '5 seconds' AS INSERT INTO alerts BY NAME
+SELECT o.id AS id, o.amount AS amount FROM (
+  SELECT from_json(CAST(value AS STRING), 'id LONG, amount LONG') AS o FROM STREAM(sources.events)
+) WHERE o.amount > 50;
+"""
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +69,56 @@ def test_the_stock_connector_reads_and_writes_our_broker(
     for topic in (batch, stream, realtime):
         values = committed_values(broker.bootstrap_servers, topic)
         assert {int(value or b"-1") for value in values} == set(range(RECORDS)), topic
+
+
+@contextmanager
+def running(folder: PipelineFolder, jars: str, output: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """The pipeline by its command, ended as a user ends it."""
+    command = [sys.executable, "-m", "headrace.cli.main", "pipelines", "run", str(folder.path)]
+    command += ["--bootstrap", folder.broker.bootstrap_servers, "--master", "local[2]"]
+    with output.open("ab") as log:
+        driver = subprocess.Popen(
+            [*command, "--conf", f"spark.jars={jars}"], stdout=log, stderr=log
+        )
+    try:
+        yield driver
+        driver.send_signal(signal.SIGINT)
+        assert driver.wait(WAIT_S) == 0, output.read_text(errors="replace")[-5000:]
+    finally:
+        driver.kill()
+        driver.wait()
+
+
+@pytest.mark.timeout(480)
+def test_a_flow_in_real_time_mode_passes_on_every_record_and_goes_on_after_a_restart(
+    broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path, jars: str
+) -> None:
+    """ARC-3: real time, from topic to topic, with the promise of the stock connector."""
+    source, target = make_topic("in"), make_topic("alerts")
+    folder = PipelineFolder(tmp_path / "pipeline", broker).write(
+        pipeline_toml=f'[pipeline]\nname = "fast"\n[sources.events]\ntopic = "{source}"\n'
+        'connector = "kafka"\n',
+        tables_sql=REALTIME.format(topic=target),
+    )
+    output, sent = tmp_path / "driver.log", 0
+    for _ in range(2):
+        with running(folder, jars, output) as driver:
+            for _ in range(2):  # Also while it runs, not only what it finds.
+                send(
+                    broker, source, ({"id": n, "amount": n % 100} for n in range(sent, sent + 300))
+                )
+                sent += 300
+                deadline = time.monotonic() + WAIT_S
+                while not has_alerts(folder, target, sent):
+                    is_well = driver.poll() is None and time.monotonic() < deadline
+                    assert is_well, output.read_text(errors="replace")[-5000:]
+                    time.sleep(0.2)
+
+
+def has_alerts(folder: PipelineFolder, topic: str, sent: int) -> bool:
+    """Whether every large record has come; another than these must not."""
+    expected = {(n, n % 100) for n in range(sent) if n % 100 > 50}
+    values = map(json.loads, folder.read_topic(topic))
+    found = {(value["id"], value["amount"]) for value in values}
+    assert found <= expected
+    return found == expected

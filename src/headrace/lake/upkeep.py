@@ -45,7 +45,8 @@ def tidy(
         optimized = lake.optimize(name, generation)
     moment = time.time() if now_s is None else now_s
     stamp = lake.root / "_headrace" / "vacuumed" / "/".join(table.place.parts[-2:])
-    if moment - _stamped(stamp, moment) < VACUUM_EVERY_S:
+    # A stamp of the future is of a clock that was set back since, and must not hold this up.
+    if 0 <= moment - _stamped(stamp, moment) < VACUUM_EVERY_S:
         return Tidied(optimized)
     removed = table.vacuum()
     os.utime(stamp, (moment, moment))

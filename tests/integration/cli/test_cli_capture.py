@@ -1,6 +1,7 @@
 """Topics into files, also when the capture is killed."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -15,9 +16,14 @@ import fastavro
 import pyarrow.parquet as pq
 import pytest
 
+from headrace.capture.capturing import Capture
+from headrace.capture.reading import PartitionReader
+from headrace.capture.windows import Limits
 from tests.clients import AN_HOUR_AGO, Sent, create_topic, numbered, produce, producer
 from tests.integration.cli.commands import Done, headrace, ok, run
 from tests.nodes import Node, eventually
+
+ROUNDS = 20
 
 
 def files_of(directory: Path, suffix: str) -> list[Path]:
@@ -122,6 +128,44 @@ def test_a_second_run_writes_only_what_is_new(node: Node, tmp_path: Path) -> Non
     counted = Counter((row["partition"], row["offset"]) for row in rows_of(tmp_path, "avro"))
     assert len(counted) == 35
     assert set(counted.values()) == {1}
+
+
+@pytest.mark.parametrize("writes_empty", [False, True])
+def test_over_a_clock_that_jumps_about_every_record_is_in_one_file(
+    node: Node, tmp_path: Path, writes_empty: bool
+) -> None:
+    """The clock of the machine and those of the producers: days ahead, and days back again."""
+    topic = create_topic(node, partitions=2)
+    rng, now_ms, rounds = random.Random(7), [AN_HOUR_AGO], 0
+
+    def is_stopped() -> bool:
+        """Before each look at the topic: some records, and another time of day."""
+        nonlocal rounds
+        rounds += 1
+        now_ms[0] += rng.choice([-72, -1, 1, 72]) * 3_600_000 + rng.randrange(90_000)
+        moment = AN_HOUR_AGO - rng.randrange(100) * 3_600_000
+        sent = [Sent(b"x", timestamp=moment + n) for n in range(5)]
+        produce(node, topic, sent, partition=rounds % 2)
+        return rounds > ROUNDS
+
+    reader = PartitionReader(node.address, topic, f"capture-{topic}", {})
+    try:
+        Capture(
+            reader,
+            tmp_path,
+            "avro",
+            Limits(60_000, 1 << 20),
+            tell=lambda _: None,
+            done=lambda _: None,
+            writes_empty=writes_empty,
+            clock_ms=lambda: now_ms[0],
+        ).run(once=False, is_stopped=is_stopped)
+    finally:
+        reader.close()
+    once(node, topic, tmp_path)
+    counted = Counter((row["partition"], row["offset"]) for row in rows_of(tmp_path, "avro"))
+    assert sum(counted.values()) == len(counted) == 5 * rounds
+    assert len(files_of(tmp_path, "avro")) > 2
 
 
 def test_the_group_shows_how_far_the_capture_is(node: Node, tmp_path: Path) -> None:

@@ -47,3 +47,15 @@ def test_files_that_nothing_needs_go_once_a_day(lake: Lake) -> None:
     os.utime(left, (1_000_000_000, 1_000_000_000))
     assert tidy(lake, "raw.orders", now_s=later + 1).files_removed == 0
     assert ids_of(lake.table("raw.orders")) == list(range(5))
+
+
+def test_a_clock_that_was_set_back_does_not_hold_up_the_next_time(lake: Lake) -> None:
+    tidy(lake, "raw.orders", now_s=NOW)
+    left = lake.root / "raw" / "orders" / "part-left.zstd.parquet"
+    left.write_bytes(b"of a task that died")
+    os.utime(left, (1_000_000_000, 1_000_000_000))
+    earlier = NOW - 30 * VACUUM_EVERY_S
+    assert tidy(lake, "raw.orders", now_s=earlier).files_removed == 1
+    left.write_bytes(b"of another")
+    os.utime(left, (1_000_000_000, 1_000_000_000))
+    assert tidy(lake, "raw.orders", now_s=earlier + 1).files_removed == 0

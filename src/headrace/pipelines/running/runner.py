@@ -13,6 +13,7 @@ from headrace.pipelines.running.errors import FlowsFailed
 from headrace.pipelines.running.pipeline_run import PipelineRun, is_lambda, now
 from headrace.pipelines.running.restarts import Failure, failure_of
 from headrace.pipelines.running.running_flow import RunningFlow
+from headrace.pipelines.running.schedules import Timeline
 from headrace.pipelines.running.views import ComputedView, computed_views
 
 _log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ class RunningView:
     """A view that is computed whole, and when that was and will be."""
 
     view: ComputedView
+    timeline: Timeline
     future: "Future[bool] | None" = None
     failure: str | None = None
     next_at: dt.datetime | None = None
@@ -45,7 +47,8 @@ class PipelineRunner:
         self.run = run
         self.flows = [RunningFlow(run, flow) for flow in run.flows()]
         self.views = [
-            RunningView(view) for view in computed_views(run, is_lambda=is_lambda(run.pipeline))
+            RunningView(view, Timeline(view.schedule))
+            for view in computed_views(run, is_lambda=is_lambda(run.pipeline))
         ]
         self.started_at = now()
         self.mode = ""
@@ -152,7 +155,7 @@ class PipelineRunner:
                 return
             running.future = None
         moment = now()
-        running.next_at = running.view.schedule.next_after(running.view.last_run(), moment)
+        running.next_at = running.timeline.next_at(running.view.last_run(), moment)
         if running.next_at <= moment:
             running.future = pool.submit(self._refresh, running)
 
@@ -197,6 +200,9 @@ class PipelineRunner:
         return flows + views
 
     def write_status(self, state: str) -> None:
+        """Tell how the pipeline stands; what is built beside it is not what stands."""
+        if self.run.generations:
+            return
         from headrace.pipelines.running.status import status_of
 
         self.run.state.write_status(status_of(self, state))

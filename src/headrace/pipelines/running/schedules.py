@@ -17,9 +17,8 @@ class Every:
 
     seconds: float
 
-    def next_after(self, last: dt.datetime | None, now: dt.datetime) -> dt.datetime:
-        """A last run in the future means that the clock was set back: it counts as just now."""
-        return now if last is None else min(last, now) + dt.timedelta(seconds=self.seconds)
+    def next_after(self, last: dt.datetime) -> dt.datetime:
+        return last + dt.timedelta(seconds=self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +29,9 @@ class Cron:
     is_either_day: bool
     """Cron's old rule: with both kinds of days given, either is enough."""
 
-    def next_after(self, last: dt.datetime | None, now: dt.datetime) -> dt.datetime:
-        """The first matching minute after the last run, or after now if there was none."""
-        at = min(last or now, now).replace(second=0, microsecond=0) + dt.timedelta(minutes=1)
+    def next_after(self, last: dt.datetime) -> dt.datetime:
+        """The first matching minute after the last run."""
+        at = last.replace(second=0, microsecond=0) + dt.timedelta(minutes=1)
         end = at.replace(year=at.year + _YEARS_MAX, day=min(at.day, 28))
         while at < end:
             if not self._is_day(at):
@@ -53,6 +52,29 @@ class Cron:
 
 
 Schedule = Every | Cron
+
+
+@dataclass(slots=True)
+class Timeline:
+    """When something is due next, by a clock that may be set while one waits.
+
+    What was never run, or by its own account will be in the future, counts from the moment at
+    which that was noticed. This moment is kept: a due time that is counted from now, at every
+    look, never comes.
+    """
+
+    schedule: Schedule
+    since: dt.datetime | None = None
+
+    def next_at(self, last: dt.datetime | None, now: dt.datetime) -> dt.datetime:
+        if last is None and isinstance(self.schedule, Every):
+            return now
+        if last is not None and last <= now:
+            self.since = None
+            return self.schedule.next_after(last)
+        if self.since is None or self.since > now:
+            self.since = now
+        return self.schedule.next_after(self.since)
 
 
 def parse_schedule(text: str) -> Schedule:

@@ -1,11 +1,12 @@
 """When views are due."""
 
 import datetime as dt
+import random
 
 import pytest
 
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.schedules import Every, parse_schedule
+from headrace.pipelines.running.schedules import Every, Timeline, parse_schedule
 
 
 def at(text: str) -> dt.datetime:
@@ -15,8 +16,9 @@ def at(text: str) -> dt.datetime:
 def test_an_interval_is_due_at_once_and_then_so_long_after_the_last_run() -> None:
     schedule = parse_schedule("5 minutes")
     assert schedule == Every(300)
-    assert schedule.next_after(None, at("2026-03-01T12:00")) == at("2026-03-01T12:00")
-    assert schedule.next_after(at("2026-03-01T12:00"), at("2026-03-01T12:01")) == at(
+    timeline = Timeline(schedule)
+    assert timeline.next_at(None, at("2026-03-01T12:00")) == at("2026-03-01T12:00")
+    assert timeline.next_at(at("2026-03-01T12:00"), at("2026-03-01T12:01")) == at(
         "2026-03-01T12:05"
     )
 
@@ -36,13 +38,38 @@ def test_an_interval_is_due_at_once_and_then_so_long_after_the_last_run() -> Non
 def test_a_cron_line_is_due_at_the_next_minute_that_it_names(
     line: str, last: str, due: str
 ) -> None:
-    assert parse_schedule(line).next_after(at(last), at(last)) == at(due)
+    assert Timeline(parse_schedule(line)).next_at(at(last), at(last)) == at(due)
 
 
 @pytest.mark.parametrize("text", ["5 minutes", "*/5 * * * *"])
 def test_a_clock_that_was_set_back_does_not_hold_up_the_next_run(text: str) -> None:
-    due = parse_schedule(text).next_after(at("2026-03-02T12:00"), at("2026-03-01T12:00"))
-    assert due == at("2026-03-01T12:05")
+    """One looks again and again, and the time that is told must come."""
+    timeline, last = Timeline(parse_schedule(text)), at("2026-03-02T12:00")
+    looks = [at("2026-03-01T12:00") + dt.timedelta(minutes=n) for n in range(6)]
+    due = [timeline.next_at(last, look) for look in looks]
+    assert due == [at("2026-03-01T12:05")] * 6
+
+
+def test_a_cron_line_that_was_never_followed_is_due_at_its_next_minute() -> None:
+    timeline = Timeline(parse_schedule("*/5 * * * *"))
+    looks = [at("2026-03-01T12:01") + dt.timedelta(minutes=n) for n in range(5)]
+    assert [timeline.next_at(None, look) for look in looks] == [at("2026-03-01T12:05")] * 5
+
+
+@pytest.mark.parametrize("text", ["5 minutes", "*/5 * * * *"])
+def test_over_a_clock_that_jumps_about_runs_come_as_often_as_time_passes(text: str) -> None:
+    """A jump ahead brings at most one run too many, one back at most an interval of waiting."""
+    rng, timeline = random.Random(text), Timeline(parse_schedule(text))
+    now, last, runs, jumps = at("2026-03-01T12:00"), None, 0, 0
+    minutes = 2_000
+    for _ in range(minutes):
+        now += dt.timedelta(minutes=1)
+        if rng.random() < 0.02:
+            now += dt.timedelta(hours=rng.randrange(-72, 72))
+            jumps += 1
+        if timeline.next_at(last, now) <= now:
+            last, runs = now, runs + 1
+    assert minutes / 5 - jumps - 1 <= runs <= minutes / 5 + jumps + 1
 
 
 @pytest.mark.parametrize("text", ["often", "60 * * * *", "* 25 * * *", "a * * * *", "*/0 * * * *"])
@@ -53,4 +80,4 @@ def test_nonsense_is_refused(text: str) -> None:
 
 def test_a_day_that_never_comes_is_told() -> None:
     with pytest.raises(PipelineError, match="never"):
-        parse_schedule("0 0 31 2 *").next_after(None, at("2026-03-01T12:00"))
+        parse_schedule("0 0 31 2 *").next_after(at("2026-03-01T12:00"))
