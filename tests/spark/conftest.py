@@ -5,12 +5,10 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
@@ -36,22 +34,26 @@ APART = {
 """Files whose tests do without the shared session; most start JVMs of their own, and wait."""
 
 
-class TwoShares(LoadScopeScheduling):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `-n 2` one process has the session and all that share it, the other what is apart.
 
     One process alone leaves a core idle most of the time, and two sessions would cost a second
     start and a second warming.
     """
+    from xdist.scheduler import LoadScopeScheduling
 
-    def _split_scope(self, nodeid: str) -> str:
-        path = Path(nodeid.partition("::")[0])
-        if path.parent.name != FOLDER.name:
-            return str(path)
-        return "apart" if path.name in APART else "session"
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = share_of
+    return scheduler
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TwoShares:
-    return TwoShares(config, log)
+def share_of(nodeid: str) -> str:
+    """Which tests one process runs together."""
+    path = Path(nodeid.partition("::")[0])
+    if path.parent.name != FOLDER.name:
+        return str(path)
+    return "apart" if path.name in APART else "session"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
