@@ -167,7 +167,7 @@ def test_a_replay_of_what_goes_on_receiving_records_switches_and_loses_and_doubl
     assert errors == []
     running.settle()
     (stands,) = status([folder.path], folder.overrides)
-    assert (stands["state"], stands["mode"]) == ("running", "continuous")
+    assert (stands.state, stands.mode) == ("running", "continuous")
     old = folder.lake.table("raw.numbers", 1)
     assert folder.lake.table("raw.numbers").generation == 2
     assert 0 < old.rows().num_rows < running.sent
