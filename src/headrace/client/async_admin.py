@@ -9,6 +9,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from headrace.client.acls import Acls
 from headrace.client.admin import Admin
 from headrace.client.async_thread import ClientThread
 from headrace.client.configs import Configs
@@ -16,6 +17,7 @@ from headrace.client.groups import Groups
 from headrace.client.nodes import Nodes
 from headrace.client.partitions import Partitions
 from headrace.client.properties import Properties
+from headrace.client.reassignments import Reassignments
 from headrace.client.topics import Topics
 from headrace.client.transactions import Transactions
 
@@ -66,6 +68,20 @@ class AsyncConfigs(AsyncPart[Configs]):
     names = Awaited(Configs.names)
     describe = Awaited(Configs.describe)
     alter = Awaited(Configs.alter)
+
+
+class AsyncAcls(AsyncPart[Acls]):
+    """Find, add and remove access rules."""
+
+    find = Awaited(Acls.find)
+    create = Awaited(Acls.create)
+    delete = Awaited(Acls.delete)
+
+
+class AsyncReassignments(AsyncPart[Reassignments]):
+    """Partitions that are being moved."""
+
+    under_way = Awaited(Reassignments.under_way)
 
 
 class AsyncPartitions(AsyncPart[Partitions]):
@@ -123,6 +139,14 @@ class AsyncAdmin:
     @cached_property
     def configs(self) -> AsyncConfigs:
         return AsyncConfigs(self._thread, self._admin.configs)
+
+    @cached_property
+    def acls(self) -> AsyncAcls:
+        return AsyncAcls(self._thread, self._admin.acls)
+
+    @cached_property
+    def reassignments(self) -> AsyncReassignments:
+        return AsyncReassignments(self._thread, self._admin.reassignments)
 
     @cached_property
     def partitions(self) -> AsyncPartitions:
