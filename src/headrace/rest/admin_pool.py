@@ -5,6 +5,7 @@ own time limit; until then its client is not free. So threads are never more tha
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ T = TypeVar("T")
 
 SIZE = 4
 _WAITING_MAX = 200
+_IDLE_S_MAX = 60.0
 
 
 class _Member:
@@ -25,6 +27,19 @@ class _Member:
     def __init__(self, properties: Mapping[str, str], timeout_s: float) -> None:
         self.admin = Admin(properties, timeout_s=timeout_s)
         self.thread = ClientThread("headrace-rest-admin")
+        self._used_at = time.monotonic()
+
+    def ask(self, question: Callable[[Admin], T]) -> T:
+        """Brokers close connections that are idle, and a change is not sent twice to find that out.
+
+        So connections that were idle for long are opened anew.
+        """
+        if time.monotonic() - self._used_at > _IDLE_S_MAX:
+            self.admin.close()
+        try:
+            return question(self.admin)
+        finally:
+            self._used_at = time.monotonic()
 
 
 class AdminPool:
@@ -54,7 +69,7 @@ class AdminPool:
             member.thread.close()
 
     async def _asked(self, member: _Member, ask: Callable[[Admin], T]) -> T:
-        running = member.thread.start(ask, member.admin)
+        running = member.thread.start(member.ask, ask)
         # Whoever waits may give up; the client is free when its thread is.
         running.add_done_callback(lambda _: self._free.put_nowait(member))
         return await asyncio.shield(running)

@@ -173,12 +173,17 @@ class RecordSender:
         self._topics.forget(topic)
 
     async def close(self) -> None:
-        """Wait a little for what is on its way; what is then without word has failed."""
-        await asyncio.to_thread(self._producer.flush, _STOP_S)
-        self._producer.purge()
-        self._producer.poll(0)
+        """Wait a little for what is on its way; what is then without word has failed.
+
+        On the loop, as outcomes are told to requests that wait there.
+        """
+        deadline = self._loop.time() + _STOP_S
+        while len(self._producer) and self._loop.time() < deadline:
+            self._producer.poll(0)
+            await asyncio.sleep(POLL_S)
         if self._timer is not None:
             self._timer.cancel()
+        _give_up(self._producer)
 
     def _produce(self, topic: str, records: Sequence[OutgoingRecord], sent: Sequence[Sent]) -> None:
         """One by one: librdkafka's batches cost as much, and know no headers."""
@@ -197,17 +202,19 @@ class RecordSender:
                     record.headers,
                 )
             except KafkaException as error:
-                self._renew_if_over(error.args[0])
                 callback(error.args[0], None)
+                if error.args[0].fatal() or error.args[0].code() == KafkaError._FATAL:
+                    self._renew()
+                    produce = self._producer.produce
 
     def _poll(self) -> None:
         self._producer.poll(0)
         self._timer = self._loop.call_later(POLL_S, self._poll) if len(self._producer) else None
 
-    def _renew_if_over(self, error: KafkaError) -> None:
-        """A producer that has lost its place for good refuses everything: the next is a new one."""
-        if error.fatal() or error.code() == KafkaError._FATAL:
-            self._producer = created(confluent_kafka.Producer, self._settings)
+    def _renew(self) -> None:
+        """A producer that has lost its place for good refuses everything: go on with a new one."""
+        over, self._producer = self._producer, created(confluent_kafka.Producer, self._settings)
+        _give_up(over)
 
     async def _make_room(self, size: int) -> None:
         """Wait while too much waits; a request that is larger than the bound goes alone."""
@@ -244,6 +251,12 @@ class RecordSender:
             if time.monotonic() > deadline:
                 raise topic_not_found()
             time.sleep(_APPEAR_POLL_S)
+
+
+def _give_up(producer: confluent_kafka.Producer) -> None:
+    """Tell whoever waits for a record that is still on its way that nobody knows of it."""
+    producer.purge()
+    producer.poll(0)
 
 
 def _may_appear(error: KafkaError) -> bool:

@@ -57,3 +57,23 @@ async def test_what_waits_is_bounded() -> None:
 async def test_what_is_no_name_of_a_topic_is_not_asked_for(topic: str) -> None:
     with pytest.raises(InvalidTopicException, match="no name of a topic"):
         await sender().partitions_of(topic)
+
+
+async def test_a_producer_that_is_over_is_replaced_and_nobody_waits_for_it() -> None:
+    found = sender(timeout_s=30)
+    waiting = asyncio.create_task(found.send("t", [OutgoingRecord(b"a")]))
+    await asyncio.sleep(0)
+    over = found._producer
+    found._renew()
+    (outcome,) = await waiting
+    assert outcome.failure is not None
+    assert found._producer is not over
+
+
+async def test_closing_tells_what_is_still_on_its_way() -> None:
+    found = sender(timeout_s=0.2)
+    waiting = asyncio.create_task(found.send("t", [OutgoingRecord(b"a")]))
+    await asyncio.sleep(0)
+    await found.close()
+    (outcome,) = await waiting
+    assert outcome.failure is not None
