@@ -113,3 +113,10 @@ def test_the_page_for_people_names_every_operation(fuzzed: tuple[Proxy, str]) ->
     paths = httpx2.get(f"{found.url}/openapi.json", timeout=60).json()["paths"]
     assert page.headers["content-type"].startswith("text/html")
     assert [path for path in paths if path not in page.text] == []
+
+
+def test_every_operation_has_a_name_of_its_own(fuzzed: tuple[Proxy, str]) -> None:
+    found, _ = fuzzed
+    paths = httpx2.get(f"{found.url}/openapi.json", timeout=60).json()["paths"]
+    names = [one["operationId"] for methods in paths.values() for one in methods.values()]
+    assert len(names) == len(set(names))

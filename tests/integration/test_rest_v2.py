@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from tests.clients import create_topic, read, read_values, unique_name
+from tests.integration.conftest import StartNode
 from tests.nodes import Node, eventually
 from tests.rest_proxies import BINARY_V2, JSON_V2, V2, Proxy, proxy
 
@@ -104,7 +105,7 @@ def test_binary_records_are_base64(client: Client, node: Node) -> None:
 
 
 def test_curl_produces_as_the_manual_shows(running: Proxy, node: Node) -> None:
-    """RST-7"""
+    """RST-7 (b)"""
     topic = create_topic(node)
     command = ["curl", "-sS", "-m", "30", "-H", f"Content-Type: {JSON_V2}"]
     command += ["-d", '{"records":[{"value":{"foo":"bar"}}]}', f"{running.url}/topics/{topic}"]
@@ -454,7 +455,21 @@ def test_an_instance_that_nobody_uses_expires_and_the_number_is_bounded(
         assert instance.get("/subscription").json()["error_code"] == 40403
 
 
-def test_a_broker_that_is_away_is_told_in_time(start_node: Any, tmp_path: Path) -> None:
+def test_a_topic_that_nobody_makes_is_not_found(start_node: StartNode, tmp_path: Path) -> None:
+    node = start_node(auto_create_topics_enable=False)
+    with (
+        proxy(node.address, tmp_path / "proxy.log") as found,
+        httpx2.Client(base_url=found.url, timeout=60) as client,
+    ):
+        answer = produce(client, "nobody-made-this", 1)
+        assert (answer.status_code, answer.json()["error_code"]) == (404, 40401)
+        cluster = client.get("/v3/clusters").json()["data"][0]["cluster_id"]
+        path = f"/v3/clusters/{cluster}/topics/nobody-made-this/records"
+        record = {"value": {"type": "JSON", "data": 1}}
+        assert post(client, path, record, "application/json").json()["error_code"] == 40401
+
+
+def test_a_broker_that_is_away_is_told_in_time(start_node: StartNode, tmp_path: Path) -> None:
     node = start_node()
     options = ["--set", "client.timeout.ms=1500"]
     with (

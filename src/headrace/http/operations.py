@@ -3,6 +3,8 @@
 Types of bodies and answers are msgspec structs; their schemas are msgspec's.
 """
 
+import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,6 +52,12 @@ class Operation:
     def name(self) -> str:
         return str(getattr(self.endpoint, "__name__", self.summary))
 
+    @property
+    def long_name(self) -> str:
+        """A name that no other operation has, as none has the same method and path."""
+        words = re.findall(r"[a-zA-Z0-9]+|(?<=/)-(?=/)", self.path)
+        return "_".join((self.method.lower(), *("all" if one == "-" else one for one in words)))
+
 
 def routes(operations: Iterable[Operation]) -> list[Route]:
     return [Route(one.path, one.endpoint, methods=[one.method]) for one in operations]
@@ -70,8 +78,10 @@ def openapi(
     error_schema, *schemas = found
     schema_of = dict(zip(types, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
+    names = Counter(one.name for one in operations)
     for one in operations:
         entry = _entry(one, schema_of, error_schema)
+        entry["operationId"] = one.name if names[one.name] == 1 else one.long_name
         paths.setdefault(one.path, {})[one.method.lower()] = entry
     document: dict[str, Any] = {
         "openapi": "3.1.0",
@@ -94,7 +104,6 @@ def _entry(
 ) -> dict[str, Any]:
     answer = {"schema": schema_of[operation.answer]} if operation.answer else {}
     entry: dict[str, Any] = {
-        "operationId": operation.name,
         "summary": operation.summary,
         "parameters": [_parameter(parameter) for parameter in operation.parameters],
         "responses": {

@@ -13,7 +13,8 @@ from starlette.responses import Response
 
 from headrace import errors as kafka
 from headrace.client.addresses import BrokerUnreachable
-from headrace.errors import HeadraceError, KafkaError
+from headrace.client.descriptions import Outcome
+from headrace.errors import ERROR_NAMES, HeadraceError, KafkaError, error_for
 from headrace.http.errors import JSON, HttpError, error_handlers
 
 TOPIC_NOT_FOUND = 40401
@@ -149,6 +150,7 @@ _CLIENTS_FAULT = (
 )
 _UNKNOWN = (kafka.UnknownTopicOrPartition, kafka.UnknownTopicId)
 _TOO_LARGE = (kafka.MessageTooLarge, kafka.RecordListTooLarge)
+_CODES = {name: code for code, name in ERROR_NAMES.items()}
 _WRONG_LOGIN = (kafka.SaslAuthenticationFailed, kafka.UnsupportedSaslMechanism)
 
 
@@ -184,6 +186,18 @@ def _of_kafka(error: KafkaError, text: str) -> RestError:
     if isinstance(error, _CLIENTS_FAULT):
         return RestError(400, KAFKA_BAD_REQUEST, text)
     return RestError(500, KAFKA_RETRIABLE if error.retriable else KAFKA_ERROR, text)
+
+
+def failure_of(outcome: Outcome) -> HeadraceError:
+    """What a change to one thing came to, by Kafka's name of it."""
+    code = _CODES.get(outcome.error or "", kafka.UnknownServerError.code)
+    return error_for(code, outcome.message or outcome.error or "without a reason")
+
+
+def check(outcome: Outcome) -> None:
+    """Raise what a change to one thing came to, unless it went well."""
+    if outcome.error is not None:
+        raise failure_of(outcome)
 
 
 def body_of(error: HttpError) -> ErrorBody:

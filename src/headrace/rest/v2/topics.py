@@ -8,11 +8,13 @@ from headrace.client.admin import Admin
 from headrace.client.descriptions import PartitionDescription, TopicDescription
 from headrace.client.partitions import EARLIEST, LATEST
 from headrace.http.operations import Operation, Parameter
-from headrace.rest.errors import partition_not_found, topic_not_found
+from headrace.rest.errors import failure_of, partition_not_found, topic_not_found
 from headrace.rest.formats import V2_JSON
 from headrace.rest.service import Service
 from headrace.rest.v2.answers import answer
 from headrace.rest.v2.produce import partition_in
+
+_NO_TOPIC = ("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION")
 
 
 class Replica(msgspec.Struct, frozen=True):
@@ -171,17 +173,9 @@ def described(admin: Admin, name: str) -> TopicDescription:
     found, failed = admin.topics.describe([name])
     if found:
         return found[0]
-    raise missing_topic(failed[0].error or "", failed[0].message or name)
-
-
-def missing_topic(error: str, message: str) -> Exception:
-    """The error for a topic that cannot be described, by the name of Kafka's."""
-    from headrace.errors import ERROR_NAMES, error_for
-
-    if error in ("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"):
-        return topic_not_found()
-    code = next((code for code, name in ERROR_NAMES.items() if name == error), -1)
-    return error_for(code, message)
+    if failed[0].error in _NO_TOPIC:
+        raise topic_not_found()
+    raise failure_of(failed[0])
 
 
 def _partition(one: PartitionDescription) -> PartitionAnswer:

@@ -18,14 +18,13 @@ from headrace.client.acls import (
 from headrace.client.acls import Operation as AclOperation
 from headrace.client.admin import Admin
 from headrace.http.operations import Operation, Parameter
-from headrace.rest.errors import bad_request, invalid_payload
+from headrace.rest.errors import bad_request, check, invalid_payload
 from headrace.rest.service import Service
 from headrace.rest.v3.answers import (
     CLUSTER,
     MISSING,
     Context,
     answer,
-    check,
     json_body,
 )
 from headrace.rest.v3.resources import AclData, AclList, Collection, Links, Metadata

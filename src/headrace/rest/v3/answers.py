@@ -8,8 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.client.admin import Admin
-from headrace.client.descriptions import Outcome
-from headrace.errors import ERROR_NAMES, error_for
 from headrace.http.bodies import media_type, read_body
 from headrace.http.errors import JSON, UnsupportedMediaType
 from headrace.http.operations import Parameter
@@ -31,7 +29,6 @@ MISSING = {404: "There is no such thing."}
 
 _BODY_BYTES_MAX = 4 << 20
 _INT32_MAX = (1 << 31) - 1
-_CODES = {name: code for code, name in ERROR_NAMES.items()}
 
 
 class Context:
@@ -102,9 +99,3 @@ def check_json(request: Request) -> None:
     given = media_type(request)
     if given and given != JSON:
         raise UnsupportedMediaType(f"HTTP 415 Unsupported Media Type: send {JSON}, not {given}")
-
-
-def check(outcome: Outcome) -> None:
-    """Raise what a change to one thing came to, unless it went well."""
-    if outcome.error is not None:
-        raise error_for(_CODES.get(outcome.error, -1), outcome.message or outcome.error)

@@ -13,6 +13,7 @@ from headrace.client.cluster import NoSuchTopic
 from headrace.client.configs import CLUSTER_DEFAULT
 from headrace.client.descriptions import ConfigChange, ConfigEntry
 from headrace.http.operations import Endpoint, Operation, Parameter
+from headrace.rest.errors import check
 from headrace.rest.service import Service
 from headrace.rest.v3.answers import (
     BROKER,
@@ -22,7 +23,6 @@ from headrace.rest.v3.answers import (
     TOPIC,
     Context,
     answer,
-    check,
     json_body,
     not_found,
     nothing,

@@ -13,7 +13,7 @@ from headrace.client.group_descriptions import GroupDescription, GroupMember, Li
 from headrace.client.partitions import LATEST
 from headrace.errors import KafkaError
 from headrace.http.operations import Endpoint, Operation, Parameter
-from headrace.rest.errors import consumer_group_not_found
+from headrace.rest.errors import check, consumer_group_not_found
 from headrace.rest.service import Service
 from headrace.rest.v3.answers import (
     CLUSTER,
@@ -24,7 +24,6 @@ from headrace.rest.v3.answers import (
     TOPIC,
     Context,
     answer,
-    check,
     json_body,
     not_found,
     nothing,

@@ -12,12 +12,14 @@ from headrace.client.admin import Admin
 from headrace.client.cluster import NoSuchTopic
 from headrace.client.descriptions import NewTopic, PartitionDescription, TopicDescription
 from headrace.client.partitions import EARLIEST, LATEST
-from headrace.errors import HeadraceError, UnknownTopicOrPartition
+from headrace.errors import UnknownTopicOrPartition
 from headrace.http.operations import Operation, Parameter
 from headrace.rest.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     RestError,
     bad_request,
+    check,
+    failure_of,
     invalid_payload,
     partition_not_found,
 )
@@ -30,7 +32,6 @@ from headrace.rest.v3.answers import (
     TOPIC,
     Context,
     answer,
-    check,
     json_body,
     not_found,
     nothing,
@@ -294,8 +295,7 @@ def described(admin: Admin, name: str) -> TopicDescription:
         return found[0]
     if failed[0].error == UnknownTopicOrPartition().name:
         raise unknown_topic()
-    check(failed[0])
-    raise HeadraceError(f"the broker said nothing of topic {name!r}")
+    raise failure_of(failed[0])
 
 
 def unknown_topic() -> RestError:
