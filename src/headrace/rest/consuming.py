@@ -17,7 +17,13 @@ from headrace.client.async_thread import SLICE_S, ClientThread
 from headrace.client.consumer import Consumer, DeserializationFailed
 from headrace.client.librdkafka import raised
 from headrace.client.partitioners import InvalidPartition
-from headrace.rest.errors import illegal_state, no_answer, registry_failed, unprocessable
+from headrace.rest.errors import (
+    consumer_instance_not_found,
+    illegal_state,
+    no_answer,
+    registry_failed,
+    unprocessable,
+)
 from headrace.rest.formats import Format
 
 P = ParamSpec("P")
@@ -148,6 +154,7 @@ class ConsumerInstance:
         records: list[Message] = []
         size = 0
         while True:
+            self.used_at = time.monotonic()
             left_s = max(0.0, deadline - time.monotonic())
             try:
                 is_ready = await self._run(self._consumer.fetch, min(left_s, SLICE_S))
@@ -184,6 +191,9 @@ class ConsumerInstance:
             raise raised(error) from None
         except InvalidPartition as error:
             raise illegal_state(str(error)) from None
+        except RuntimeError as error:
+            # The consumer, or its thread, was closed while this call waited for its turn.
+            raise consumer_instance_not_found() from error
         except TimeoutError as error:
             raise no_answer(f"nothing came within {self._timeout_s:g} seconds: {error}") from error
 

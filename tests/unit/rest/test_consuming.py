@@ -72,3 +72,26 @@ async def test_reading_ends_when_its_time_is_up() -> None:
     async with asyncio.timeout(30):
         assert await found.read(0.05, 1000) == []
     await found.close()
+
+
+async def test_who_reads_from_an_instance_that_ends_is_told_that_it_is_gone() -> None:
+    found = instance()
+    await found.subscribe(["t"], None)
+    reading = asyncio.create_task(found.read(20.0, 1000))
+    await asyncio.sleep(0)
+    await found.close()
+    with pytest.raises(RestError) as refusal:
+        await reading
+    assert refusal.value.code == 40403
+    with pytest.raises(RestError) as refusal:
+        await found.assignment()
+    assert refusal.value.code == 40403
+
+
+async def test_an_instance_is_in_use_while_it_is_read_from() -> None:
+    found = instance()
+    await found.subscribe(["t"], None)
+    found.used_at = 0.0
+    await found.read(0.05, 1000)
+    assert found.used_at > 0.0
+    await found.close()

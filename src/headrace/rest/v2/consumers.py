@@ -233,7 +233,6 @@ class ConsumerRoutes:
         bytes_max = _number(request, "max_bytes")
         bytes_max = most if bytes_max <= 0 else min(bytes_max, most)
         found = await instance.read(timeout_ms / 1000, bytes_max)
-        self._instance(request)  # Reading may take long; the instance was in use meanwhile.
         type = instance.settings.format.media_type if wanted is not None else answer_type(request)
         return Response(msgspec.json.encode(found), media_type=type)
 

@@ -1,0 +1,83 @@
+"""The application as a whole, where no broker answers."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from headrace.http.access import Door, TokenFile
+from headrace.http.operations import Operation
+from headrace.rest.routes import application, operations_of
+from headrace.rest.service import Service
+from headrace.rest.settings import settings_of
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    found = Service(settings_of({"bootstrap.servers": "127.0.0.1:1", "client.timeout.ms": "300"}))
+    async with found.running():
+        yield found
+
+
+def client(app: Any) -> httpx2.AsyncClient:
+    transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
+    return httpx2.AsyncClient(transport=transport, base_url="http://proxy")
+
+
+@pytest.mark.parametrize("path", ["/topics", "/brokers", "/v3/clusters", "/ready"])
+async def test_a_broker_that_does_not_answer_is_told(service: Service, path: str) -> None:
+    async with client(application(service)) as asking:
+        answer = await asking.get(path)
+    assert (answer.status_code, answer.json()["error_code"]) == (503, 50302)
+    assert "did not answer" in answer.json()["message"]
+
+
+async def test_the_proxy_itself_is_healthy_all_the_same(service: Service) -> None:
+    async with client(application(service)) as asking:
+        assert (await asking.get("/health")).json() == {"status": "healthy"}
+
+
+async def test_the_root_is_a_page_for_people_and_nothing_for_programs(service: Service) -> None:
+    async with client(application(service)) as asking:
+        assert (await asking.get("/")).json() == {}
+        page = await asking.get("/", headers={"Accept": "text/html"})
+    assert "/v3/clusters/{cluster_id}/topics" in page.text
+
+
+async def test_every_operation_is_described(service: Service) -> None:
+    async with client(application(service)) as asking:
+        paths = (await asking.get("/openapi.json")).json()["paths"]
+    described = {(method, path) for path, methods in paths.items() for method in methods}
+    assert {(one.method.lower(), one.path) for one in operations_of(service)} <= described
+
+
+async def test_other_parts_add_operations_of_their_own(service: Service) -> None:
+    from starlette.responses import PlainTextResponse
+
+    async def push(_: Any) -> PlainTextResponse:
+        return PlainTextResponse("pushed")
+
+    more = [Operation("GET", "/topics/{topic}/stream", push, "Push.")]
+    async with client(application(service, more_operations=more)) as asking:
+        assert (await asking.get("/topics/t/stream")).text == "pushed"
+        assert "/topics/{topic}/stream" in (await asking.get("/openapi.json")).json()["paths"]
+
+
+async def test_a_closed_door_answers_in_the_proxys_shape(service: Service) -> None:
+    async with client(application(service, Door(tokens=TokenFile((), False)))) as asking:
+        refused = await asking.get("/topics")
+        assert refused.json()["error_code"] == refused.status_code == 401
+        assert (await asking.get("/health")).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/nowhere", 404), ("PUT", "/topics", 405), ("POST", "/topics/t", 415)],
+)
+async def test_what_is_not_offered_is_told_in_the_proxys_shape(
+    service: Service, method: str, path: str, status: int
+) -> None:
+    async with client(application(service)) as asking:
+        answer = await asking.request(method, path)
+    assert answer.json()["error_code"] == answer.status_code == status
