@@ -132,7 +132,6 @@ def _properties(
     from headrace.settings.properties import read
 
     properties = {} if config is None else read(str(config))
-    properties.pop("listeners", None)  # --listen says where.
     if bootstrap is not None:
         properties["bootstrap.servers"] = bootstrap
     if registry is not None:

@@ -4,6 +4,7 @@ A `kafka-rest.properties` file works as it is: what it says of clients stands un
 `producer.`, `consumer.` and `admin.`, and is handed to librdkafka or to our own client.
 """
 
+import logging
 from collections.abc import Mapping
 
 import msgspec
@@ -13,7 +14,29 @@ from headrace.settings.definitions import nearest
 
 MEBIBYTE = 1 << 20
 
+_log = logging.getLogger(__name__)
+
 _PREFIXES = ("client.", "producer.", "consumer.", "admin.")
+_WITHOUT_EFFECT = frozenset(
+    {
+        "api.v2.enable",
+        "api.v3.enable",
+        "client.init.timeout.ms",
+        "consumer.iterator.backoff.ms",
+        "consumer.iterator.timeout.ms",
+        "consumer.threads",
+        "debug",
+        "listeners",
+        "port",
+        "producer.threads",
+        "simpleconsumer.pool.size.max",
+        "simpleconsumer.pool.timeout.ms",
+        "zookeeper.connect",
+    }
+)
+"""Properties of Confluent's proxy for parts that this one does not have."""
+_BY_OPTIONS = ("authentication.", "ssl.", "websocket.")
+"""What would close the proxy's door is never passed over in silence."""
 
 
 def _property_name(field: str) -> str:
@@ -82,6 +105,13 @@ def settings_of(properties: Mapping[str, str]) -> RestSettings:
     for name, value in properties.items():
         if name in _NAMES:
             own[name] = value
+        elif name in _WITHOUT_EFFECT:
+            _log.warning("%s has no effect here", name)
+        elif name.startswith(_BY_OPTIONS):
+            raise InvalidConfig(
+                f"{name} is not read from properties here: the options --user-file, --token-file,"
+                " --tls-certificate and --tls-client-ca say who gets in"
+            )
         elif name.startswith(_PREFIXES):
             kind, _, rest = name.partition(".")
             clients.setdefault(kind, {})[rest] = value

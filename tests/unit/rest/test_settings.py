@@ -51,5 +51,19 @@ def test_what_is_wrong_is_named(name: str, value: str, words: str) -> None:
         settings_of({name: value})
 
 
+def test_a_property_for_parts_that_are_not_here_is_passed_over_with_a_word(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = settings_of({"listeners": "http://0.0.0.0:8082", "consumer.threads": "5"})
+    assert "consumer.threads has no effect here" in caplog.text
+    assert found.properties_of("consumer").keys() == {"bootstrap.servers"}
+
+
+@pytest.mark.parametrize("name", ["authentication.method", "ssl.keystore.location"])
+def test_what_would_close_the_door_is_not_passed_over(name: str) -> None:
+    with pytest.raises(InvalidConfig, match="--user-file"):
+        settings_of({name: "x"})
+
+
 def test_browsers_may_not_ask_by_default() -> None:
     assert RestSettings().origins == ()
