@@ -15,6 +15,7 @@ HOMES_OF_ERRORS = (
     "headrace.spark.decoding.errors",
     "headrace.spark.sink.errors",
     "headrace.spark.source.errors",
+    "headrace.spark.tables.parcels",
 )
 LOST = Failure("BrokerUnreachable", "cannot reach 127.0.0.1:9092")
 
