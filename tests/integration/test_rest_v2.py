@@ -3,6 +3,7 @@
 import base64
 import json
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -483,3 +484,37 @@ def test_a_broker_that_is_away_is_told_in_time(start_node: StartNode, tmp_path: 
         assert (told["error_code"], told["offset"]) == (50003, None)
         node.start()
         eventually(lambda: produce(client, "things", 3).json()["offsets"][0]["offset"] is not None)
+
+
+def test_what_was_acknowledged_is_there_once_after_a_crash_of_the_broker(
+    start_node: StartNode, tmp_path: Path
+) -> None:
+    """RST-2"""
+    node = start_node()
+    acknowledged: list[int] = []
+    with (
+        proxy(node.address, tmp_path / "proxy.log") as found,
+        httpx2.Client(base_url=found.url, timeout=60) as client,
+    ):
+
+        def produce_some(first: int) -> None:
+            for number in range(first, first + 50):
+                (told,) = produce(client, "things", number).json()["offsets"]
+                if told["error_code"] is None:
+                    acknowledged.append(number)
+
+        def crash_and_start() -> None:
+            node.kill()
+            node.start()
+
+        crash = threading.Thread(target=crash_and_start)
+        produce_some(0)
+        crash.start()
+        produce_some(50)
+        crash.join()
+        produce_some(100)
+    written = [int(value or b"") for value in read_values(node, "things")]
+    assert len(acknowledged) >= 100
+    assert {number: written.count(number) for number in acknowledged} == dict.fromkeys(
+        acknowledged, 1
+    )
