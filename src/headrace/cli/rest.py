@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from headrace.cli.defaults import DEFAULT_REST
 from headrace.cli.main import missing_text
 from headrace.cli.options import name_value
 from headrace.errors import HeadraceError
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-DEFAULT_LISTEN = "127.0.0.1:8082"
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -34,7 +34,7 @@ class MissingExtra(HeadraceError):
     metavar="HOST:PORT,...",
     help="Brokers to ask first; else 127.0.0.1:9092.",
 )
-@click.option("--listen", default=DEFAULT_LISTEN, show_default=True, metavar="HOST:PORT")
+@click.option("--listen", default=DEFAULT_REST, show_default=True, metavar="HOST:PORT")
 @click.option("--registry", metavar="URL", help="Where schemas are, as http://127.0.0.1:8081.")
 @click.option("--config", type=_FILE, help="A kafka-rest.properties with Confluent's names.")
 @click.option(
@@ -100,8 +100,10 @@ def command(
     from headrace.rest.running import run
     from headrace.rest.settings import settings_of
     from headrace.runtime.logging import configure
+    from headrace.runtime.supervision import end_with_parent
 
     configure(log_format, ())
+    end_with_parent()
     settings = settings_of(_properties(bootstrap, registry, config, dict(assignments)))
     address = ListenAddress.parse(listen)
     tls = _tls(tls_certificate, tls_key, tls_client_ca, tls_client_certificates)

@@ -10,8 +10,10 @@ from headrace.settings.broker import BrokerSettings
 
 _log = logging.getLogger(__name__)
 
-_NEEDED = {"registry": ("uvicorn", "starlette")}
+_NEEDED = {"registry": ("uvicorn", "starlette"), "rest": ("uvicorn", "starlette", "wsproto")}
 """The libraries without which a product cannot start; each product is an extra of its name."""
+
+_TITLES = {"registry": "the registry", "rest": "the REST proxy"}
 
 
 class Beside:
@@ -32,9 +34,12 @@ class Beside:
 
 def services(settings: BrokerSettings, bootstrap: str) -> list[Service]:
     """The services, without those whose libraries are not installed: that is said, once."""
-    wanted = {"registry": settings.headrace_registry_listeners}
+    wanted = {
+        "registry": settings.headrace_registry_listeners,
+        "rest": settings.headrace_rest_listeners,
+    }
     return [
-        Service(f"the {product}", _command(product, listen, bootstrap, settings))
+        Service(_TITLES[product], _command(product, listen, bootstrap, settings))
         for product, listen in wanted.items()
         if listen and _is_installed(product)
     ]
@@ -43,12 +48,14 @@ def services(settings: BrokerSettings, bootstrap: str) -> list[Service]:
 def _command(product: str, listen: str, bootstrap: str, settings: BrokerSettings) -> list[str]:
     program = [sys.executable, "-m", "headrace.cli.main", product]
     options = ["--bootstrap", bootstrap, "--listen", listen]
+    if product == "rest" and settings.headrace_registry_listeners:
+        options += ["--registry", f"http://{settings.headrace_registry_listeners}"]
     return [*program, *options, "--log-format", settings.headrace_log_format]
 
 
 def _is_installed(product: str) -> bool:
     for library in _NEEDED[product]:
         if importlib.util.find_spec(library) is None:
-            _log.error("the %s is not started: %s", product, missing_text(library, product))
+            _log.error("%s is not started: %s", _TITLES[product], missing_text(library, product))
             return False
     return True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.defaults import DEFAULT_BOOTSTRAP, DEFAULT_DATA, DEFAULT_REGISTRY
+from headrace.cli.defaults import DEFAULT_BOOTSTRAP, DEFAULT_DATA, DEFAULT_REGISTRY, DEFAULT_REST
 from headrace.cli.file_systems import SHARED_ADVICE, is_shared
 from headrace.errors import HeadraceError
 from headrace.runtime.mounts import file_system
@@ -69,6 +69,14 @@ def listen_address(text: str) -> str:
     help=f"Start a schema registry beside the node; on {DEFAULT_REGISTRY} if no more is said.",
 )
 @click.option(
+    "--rest",
+    type=listen_address,
+    is_flag=False,
+    flag_value=DEFAULT_REST,
+    metavar="[HOST:PORT]",
+    help=f"Start a REST proxy beside the node; on {DEFAULT_REST} if no more is said.",
+)
+@click.option(
     "--set",
     "-s",
     "assignments",
@@ -83,7 +91,7 @@ def command(config: str | None, assignments: tuple[str, ...], **options: Any) ->
     headrace up
     headrace up --data /var/lib/headrace --listen 0.0.0.0:9092 --set log.retention.hours=24
     headrace up --config server.properties
-    headrace up --registry
+    headrace up --registry --rest
     """
     entries = read_entries(config) if config is not None else []
     properties = properties_of(entries, assignments, **options)
@@ -110,6 +118,7 @@ def properties_of(
     listen: str | None = None,
     metrics: int | None = None,
     registry: str | None = None,
+    rest: str | None = None,
 ) -> dict[str, str]:
     """The properties that a command line stands for; the most specific word wins."""
     properties = {entry.name: entry.value for entry in entries}
@@ -125,6 +134,8 @@ def properties_of(
         properties["headrace.metrics.port"] = str(metrics)
     if registry is not None:
         properties["headrace.registry.listeners"] = registry
+    if rest is not None:
+        properties["headrace.rest.listeners"] = rest
     properties |= dict(parse_assignment(assignment) for assignment in assignments)
     if "log.dirs" not in properties and "log.dir" not in properties:
         properties["log.dirs"] = DEFAULT_DATA
@@ -145,7 +156,7 @@ def _run(properties: Mapping[str, str], places: Mapping[str, str]) -> int:
 
     from headrace.broker.node import run
 
-    if not settings.headrace_registry_listeners:
+    if not settings.headrace_registry_listeners and not settings.headrace_rest_listeners:
         return run(settings, on_ready=_announce)
 
     from headrace.cli.services import Beside

@@ -258,6 +258,8 @@ _OWN: tuple[_Row, ...] = (
      "The interface that the metrics and health pages are served on."),
     ("headrace.registry.listeners", _STRING, _FIXED, None,
      "Where a schema registry for this node listens, as 127.0.0.1:8081; empty starts none."),
+    ("headrace.rest.listeners", _STRING, _FIXED, None,
+     "Where a REST proxy for this node listens, as 127.0.0.1:8082; empty starts none."),
     ("headrace.log.format", _STRING, _FIXED, one_of("text", "json"),
      "How the process writes its own log: text for people or one JSON object per line."),
     ("headrace.log.level", _LIST, _FIXED, _log_levels,

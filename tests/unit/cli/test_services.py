@@ -18,5 +18,18 @@ def test_a_registry_is_told_where_its_node_is() -> None:
     ]
 
 
+def test_a_rest_proxy_is_told_where_node_and_registry_are() -> None:
+    settings = BrokerSettings(
+        headrace_registry_listeners="127.0.0.1:8081", headrace_rest_listeners="127.0.0.1:8082"
+    )
+    registry, rest = services(settings, "127.0.0.1:9092")
+    assert (registry.name, rest.name) == ("the registry", "the REST proxy")
+    assert rest.command == [
+        *(sys.executable, "-m", "headrace.cli.main", "rest"),
+        *("--bootstrap", "127.0.0.1:9092", "--listen", "127.0.0.1:8082"),
+        *("--registry", "http://127.0.0.1:8081", "--log-format", "text"),
+    ]
+
+
 def test_nothing_is_started_that_nobody_asked_for() -> None:
     assert services(BrokerSettings(), "127.0.0.1:9092") == []
