@@ -18,13 +18,14 @@ TWICE = $(PYTEST) -q -n $(JOBS) $(1) || { echo "Once more, alone, what failed:";
 
 .PHONY: run test check format lint types unit integration interop spark example bench bench-spark bench-http requirements docs clean
 
-# A node, and beside it a schema registry, if its libraries are there, and a pipeline on Spark.
-# PIPELINE=no REGISTRY=no starts the node alone; REGISTRY=127.0.0.1:18081 moves the registry.
+# A node, and beside it a schema registry, a REST proxy and a pipeline on Spark.
+# PIPELINE=no REGISTRY=no REST=no starts the node alone; REGISTRY=127.0.0.1:18081 moves the registry.
 # make run PORT=19092 DATA=/var/tmp/orders METRICS=19644 LAKE=/var/tmp/lake ARGS='--set num.partitions=3'
 run: $(VENV)/installed
 	@$(BIN)/python tools/run.py --metrics $(METRICS) $(if $(PORT),--listen 127.0.0.1:$(PORT)) \
 	  $(if $(DATA),--data '$(DATA)') $(if $(LAKE),--lake '$(LAKE)') \
-	  $(if $(filter no,$(PIPELINE)),--no-pipeline) $(if $(REGISTRY),--registry '$(REGISTRY)') $(ARGS)
+	  $(if $(filter no,$(PIPELINE)),--no-pipeline) $(if $(REGISTRY),--registry '$(REGISTRY)') \
+	  $(if $(REST),--rest '$(REST)') $(ARGS)
 
 test: check integration interop spark
 
@@ -91,13 +92,13 @@ $(VENV)/bin/python:
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Headrace into $(VENV) ..."
-	@$(call INSTALL,.)
+	@$(call INSTALL,.[registry,rest])
 	@$(BIN)/python -m compileall -q src/headrace
 	@touch $@
 
 $(VENV)/installed-spark: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Spark into $(VENV), some 900 MB; the first time takes minutes ..."
-	@$(call INSTALL,.[spark,serve])
+	@$(call INSTALL,.[spark,serve,registry,rest])
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt

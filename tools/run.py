@@ -1,8 +1,8 @@
 """What `make run` does: a node at once, and beside it a whole pipeline as soon as Spark is there.
 
-The node is up in a second and serves whatever happens to the rest. Beside it starts a schema
-registry, if its libraries are installed. Meanwhile Spark is installed, unless it is there, and a
-Java runtime is looked for. Then a generator writes lines of an access log into a topic, and the
+The node is up in a second and serves whatever happens to the others. Beside it start a schema
+registry and a REST proxy. Meanwhile Spark is installed, unless it is there, and a Java runtime is
+looked for. Then a generator writes lines of an access log into a topic, and the
 pipeline of examples/pipelines/access_logs keeps its tables in ./lake.
 """
 
@@ -14,14 +14,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PIPELINE = ROOT / "examples" / "pipelines" / "access_logs"
 GENERATOR = "examples.pipelines.access_logs.generate"
 READY = "Headrace is ready on "
-REGISTRY = "127.0.0.1:8081"
+SERVICES = {"registry": "127.0.0.1:8081", "rest": "127.0.0.1:8082"}
 JAVA_PACKAGE = "openjdk-17-jre-headless"
 STOP_S_MAX = 60.0
 RECORDS_PER_SECOND = 50
@@ -98,9 +97,9 @@ class Run:
                     child.kill()
 
 
-def registry_options(address: str) -> list[str]:
-    """What starts a schema registry beside the node, where one can be started."""
-    if address == "no" or any(find_spec(library) is None for library in ("starlette", "uvicorn")):
+def service_options(name: str, address: str) -> list[str]:
+    """What starts a service beside the node, unless somebody else has its address."""
+    if address == "no":
         return []
     host, _, port = address.rpartition(":")
     with socket.socket() as probe:
@@ -108,9 +107,9 @@ def registry_options(address: str) -> list[str]:
         try:
             probe.bind((host, int(port)))
         except (OSError, ValueError) as error:
-            say(f"no schema registry is started: {address}: {error}; REGISTRY=HOST:PORT moves it")
+            say(f"no {name} is started: {address}: {error}; {name.upper()}=HOST:PORT moves it")
             return []
-    return ["--registry", address]
+    return [f"--{name}", address]
 
 
 def install_spark() -> bool:
@@ -160,12 +159,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lake", default="lake", help="where the pipeline's tables go")
     parser.add_argument("--no-pipeline", action="store_true", help="no pipeline beside the node")
-    parser.add_argument(
-        "--registry", default=REGISTRY, help="where a schema registry listens, or `no`"
-    )
+    for name, address in SERVICES.items():
+        parser.add_argument(f"--{name}", default=address, help="where it listens, or `no`")
     given, node_arguments = parser.parse_known_args()
     lake = Path(given.lake).absolute()
-    node_arguments += registry_options(given.registry)
+    for name in SERVICES:
+        node_arguments += service_options(name, getattr(given, name))
     return Run(lake, node_arguments).serve(with_pipeline=not given.no_pipeline)
 
 
