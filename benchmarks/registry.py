@@ -29,6 +29,8 @@ REQUESTS = 100_000
 CONNECTIONS = 32
 REGISTRATIONS = 500
 _BATCH = 200
+_QUESTION = b"/schemas/ids/1?fetchMaxId=false&subject=subject-0"
+"""As Java's consumers ask."""
 _FIELDS = 12
 
 
@@ -71,7 +73,7 @@ def measure_requests(node: Node, folder: Path, requests: int) -> list[Figure]:
         for number in range(REGISTRATIONS):
             assert registry.register(f"subject-{number}", schema(number)).status_code == 200
     load = get_context("spawn").Process(
-        target=ask, args=(registry.url, b"/schemas/ids/1?fetchMaxId=false&subject=subject-0", requests, CONNECTIONS)
+        target=ask, args=(registry.url, _QUESTION, requests, CONNECTIONS)
     )
     began = time.perf_counter()
     with CpuMeter(registry.process.pid) as asking:
