@@ -115,7 +115,10 @@ class RegistryProcess:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True)
         assert self.process.stdout is not None
         first = self.process.stdout.readline()
-        assert "Headrace registry is ready on" in first, log.read_text()
+        if "Headrace registry is ready on" not in first:
+            self.process.stdout.close()
+            self.process.kill()
+            raise AssertionError(log.read_text())
         self.url = first.split()[-1]
         self.client = httpx2.Client(base_url=self.url, timeout=60, **client)
 

@@ -1,14 +1,22 @@
 """The topic that a registry is kept in: made if it is missing, refused if it would lose schemas."""
 
 import logging
+import time
 
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
-from headrace.errors import ERROR_NAMES, HeadraceError, TopicAlreadyExists
+from headrace.errors import (
+    ERROR_NAMES,
+    HeadraceError,
+    LeaderNotAvailable,
+    TopicAlreadyExists,
+    UnknownTopicOrPartition,
+)
 from headrace.registry.settings import RegistrySettings
 
 _log = logging.getLogger(__name__)
 
+_PAUSE_S = 0.1
 _COMPACTED = {"cleanup.policy": "compact"}
 
 
@@ -22,7 +30,15 @@ def prepare_topic(admin: Admin, settings: RegistrySettings) -> None:
     found = admin.cluster.metadata([name]).topics[0]
     if found.error_code:
         _create(admin, settings)
-    _check(admin, name)
+    deadline = time.monotonic() + settings.kafkastore_init_timeout_ms / 1000
+    while True:
+        try:
+            return _check(admin, name)
+        except (UnknownTopicOrPartition, LeaderNotAvailable):
+            # It was just made, by us or by another instance, and not every broker has heard of it.
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(_PAUSE_S)
 
 
 def _create(admin: Admin, settings: RegistrySettings) -> None:
@@ -43,11 +59,13 @@ def _create(admin: Admin, settings: RegistrySettings) -> None:
 
 
 def _check(admin: Admin, name: str) -> None:
-    partitions = admin.partitions.of(name)
+    partitions = admin.cluster.topic(name).partitions
     if len(partitions) != 1:
         raise UnfitTopic(
             f"The schema topic {name} should have only 1 partition but has {len(partitions)}"
         )
+    if partitions[0].leader_id < 0:
+        raise LeaderNotAvailable(f"the topic {name} has no leader yet")
     configs = {entry.name: entry.value for entry in admin.configs.describe("topic", name)}
     policy = configs.get("cleanup.policy")
     if policy != "compact":
