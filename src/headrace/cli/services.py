@@ -48,8 +48,9 @@ def services(settings: BrokerSettings, bootstrap: str) -> list[Service]:
 def _command(product: str, listen: str, bootstrap: str, settings: BrokerSettings) -> list[str]:
     program = [sys.executable, "-m", "headrace.cli.main", product]
     options = ["--bootstrap", bootstrap, "--listen", listen]
-    if product == "rest" and settings.headrace_registry_listeners:
-        options += ["--registry", f"http://{settings.headrace_registry_listeners}"]
+    registry = settings.headrace_registry_listeners
+    if product == "rest" and registry and not registry.endswith(":0"):
+        options += ["--registry", f"http://{registry}"]  # Nobody knows yet which port 0 will be.
     return [*program, *options, "--log-format", settings.headrace_log_format]
 
 
