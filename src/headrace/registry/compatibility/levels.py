@@ -87,15 +87,16 @@ def _against(
     forward: list[str] = []
     backward: list[str] = []
     if level.is_read_by_old:
-        forward = [_worded(text, "old", "new") for text in incompatibilities(old.schema, new)]
+        forward = [worded(text, "old", "new") for text in incompatibilities(old.schema, new)]
     if level.reads_old:
-        backward = [_worded(text, "new", "old") for text in incompatibilities(new, old.schema)]
+        backward = [worded(text, "new", "old") for text in incompatibilities(new, old.schema)]
     # Confluent's registry shows the old schema with the messages of one direction alone.
     shows_old = backward or (forward and not level.reads_old)
     return forward + backward + (_shown(old) if shows_old else [])
 
 
-def _worded(message: str, reader: str, writer: str) -> str:
+def worded(message: str, reader: str, writer: str) -> str:
+    """A message of a type with the words that its two sides have in one direction."""
     return message.replace("%s", reader, 1).replace("%s", writer, 1)
 
 

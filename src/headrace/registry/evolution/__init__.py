@@ -1,0 +1,1 @@
+"""What one schema changes about another, whom that breaks, and what would help."""
