@@ -11,9 +11,10 @@ from typing import Self
 from confluent_kafka import Message, TopicPartition
 
 from headrace.client.async_thread import ClientThread, until_ready
-from headrace.client.consumer import Consumer, Deserializer
+from headrace.client.consumer import Consumer
 from headrace.client.properties import Properties
 from headrace.client.rebalancing import RebalanceListener
+from headrace.client.serializers import AnyDeserializer
 from headrace.client.share_consumer import ShareConsumer
 
 _ITERATION_S = 1.0
@@ -29,8 +30,8 @@ class AsyncConsumer:
         self,
         properties: Properties,
         *,
-        key_deserializer: Deserializer | None = None,
-        value_deserializer: Deserializer | None = None,
+        key_deserializer: AnyDeserializer | None = None,
+        value_deserializer: AnyDeserializer | None = None,
     ) -> None:
         self._consumer = Consumer(
             properties, key_deserializer=key_deserializer, value_deserializer=value_deserializer

@@ -18,9 +18,10 @@ from headrace.client.async_thread import SLICE_S, ClientThread
 from headrace.client.deliveries import Delivery
 from headrace.client.librdkafka import TimedOut
 from headrace.client.partitioners import Partitioner
-from headrace.client.producer import Producer, Serializer, records_are
+from headrace.client.producer import Producer, records_are
 from headrace.client.properties import Properties
 from headrace.client.records import RecordMetadata
+from headrace.client.serializers import AnySerializer
 from headrace.errors import HeadraceError
 
 _LISTEN_S = 0.1
@@ -69,8 +70,8 @@ class AsyncProducer:
         properties: Properties,
         *,
         partitioner: Partitioner | str | None = None,
-        key_serializer: Serializer | None = None,
-        value_serializer: Serializer | None = None,
+        key_serializer: AnySerializer | None = None,
+        value_serializer: AnySerializer | None = None,
     ) -> None:
         self._producer = Producer(
             properties,
@@ -104,7 +105,7 @@ class AsyncProducer:
         delivery = AsyncDelivery(self._outcomes, self._producer, on_delivery, *parts)
         if self._producer.needs_metadata(topic, partition):
             await self._thread.run(self._producer.partitions_of, topic)
-        target, key, value = self._producer.prepared(topic, key, value, partition)
+        target, key, value, headers = self._producer.prepared(topic, key, value, partition, headers)
         arguments = (topic, value, key, target, delivery, None, timestamp_ms, headers)
         if not self._producer.produce(arguments):
             await self._send_later(arguments)

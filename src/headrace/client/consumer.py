@@ -29,12 +29,10 @@ from headrace.client.partitioners import InvalidPartition
 from headrace.client.progress import Place, Progress, place_of
 from headrace.client.properties import InvalidProperty, Properties, split
 from headrace.client.rebalancing import RebalanceListener, Rebalancing, is_cooperative
+from headrace.client.serializers import AnyDeserializer, deserialization
 from headrace.errors import HeadraceError
 
 logger = logging.getLogger(__name__)
-
-Deserializer = Callable[[str, bytes | None], Any]
-"""Makes a key or a value of the bytes of a topic's record."""
 
 _ITERATION_S = 1.0
 _RETRY_S = 0.02
@@ -77,8 +75,8 @@ class Consumer:
         self,
         properties: Properties,
         *,
-        key_deserializer: Deserializer | None = None,
-        value_deserializer: Deserializer | None = None,
+        key_deserializer: AnyDeserializer | None = None,
+        value_deserializer: AnyDeserializer | None = None,
     ) -> None:
         given, self._own = split(properties)
         self._has_group = "group.id" in given
@@ -93,8 +91,7 @@ class Consumer:
         self._auto_commits = str(settings.get("enable.auto.commit", True)).lower() != "false"
         self._reset = str(settings.get("auto.offset.reset", "latest"))
         self._is_cooperative = is_cooperative(settings)
-        self._deserializers = key_deserializer, value_deserializer
-        self._decodes = bool(key_deserializer or value_deserializer)
+        self._decode = deserialization(key_deserializer, value_deserializer)
         self._rebalancing: Rebalancing | None = None
         self._assigned: dict[Place, int] = {}
         self._progress = Progress()
@@ -159,7 +156,9 @@ class Consumer:
         if not self._progress.has_unread:
             self._receive(timeout_s)
             batch, self._raw = self._raw, []
-            self._progress.keep_unread(self._decoded(batch) if self._decodes else batch)
+            self._progress.keep_unread(
+                self._decoded(batch, self._decode) if self._decode else batch
+            )
         return self._progress.has_unread
 
     def hand_out(self) -> list[Message]:
@@ -374,11 +373,11 @@ class Consumer:
         if not _passes(error):
             raise exception_for(error)
 
-    def _decoded(self, batch: list[Message]) -> list[Message]:
+    def _decoded(self, batch: list[Message], decode: Callable[[Message], None]) -> list[Message]:
         """The records up to one that cannot be read, which is told when it is the first."""
         for index, message in enumerate(batch):
             try:
-                self._decode(message)
+                decode(message)
             except Exception as error:
                 self._raw = batch[index:]
                 if index:
@@ -386,14 +385,6 @@ class Consumer:
                 place = f"{message.topic()}-{message.partition()} at offset {message.offset()}"
                 raise DeserializationFailed(f"{place}: {error}", message) from error
         return batch
-
-    def _decode(self, message: Message) -> None:
-        decode_key, decode_value = self._deserializers
-        topic = message.topic() or ""
-        key = message.key() if decode_key is None else decode_key(topic, message.key())
-        value = message.value() if decode_value is None else decode_value(topic, message.value())
-        message.set_key(key)
-        message.set_value(value)
 
     def _store(self) -> None:
         """Tell librdkafka's timer what it may commit."""

@@ -22,10 +22,8 @@ from headrace.client.librdkafka_log import FoldedLog
 from headrace.client.partitioners import Partitioner, checked, chosen
 from headrace.client.producer_transactions import Transactions
 from headrace.client.properties import InvalidProperty, Properties, split
+from headrace.client.serializers import AnySerializer, serialization
 from headrace.errors import HeadraceError, UnknownTopicOrPartition
-
-Serializer = Callable[[str, Any], bytes | str | None]
-"""Makes bytes of a key or a value for a topic."""
 
 _POLL_S = 0.001
 _WAIT_S = 0.05
@@ -57,8 +55,8 @@ class Producer:
         properties: Properties,
         *,
         partitioner: Partitioner | str | None = None,
-        key_serializer: Serializer | None = None,
-        value_serializer: Serializer | None = None,
+        key_serializer: AnySerializer | None = None,
+        value_serializer: AnySerializer | None = None,
     ) -> None:
         given, own = split(properties)
         self.max_block_s = own.max_block_s
@@ -69,9 +67,8 @@ class Producer:
         settings = {**_DEFAULTS, "logger": FoldedLog(), **given, "partitioner": name}
         producer = created(confluent_kafka.Producer, settings)
         self._bootstrap = given.get("bootstrap.servers", "")
-        self._key_serializer = key_serializer
-        self._value_serializer = value_serializer
-        self._is_plain = not (self._partitioner or key_serializer or value_serializer)
+        self._serialize = serialization(key_serializer, value_serializer)
+        self._is_plain = self._partitioner is None and self._serialize is None
         self._producer = producer
         self._produce = producer.produce
         self._poll = producer.poll
@@ -100,7 +97,7 @@ class Producer:
         delivery = Delivery(self, on_delivery, topic, value, key, headers, timestamp_ms, partition)
         target = -1
         if partition is not None or not self._is_plain:
-            target, key, value = self.prepared(topic, key, value, partition)
+            target, key, value, headers = self.prepared(topic, key, value, partition, headers)
         try:
             # By position, as names cost a third more here: topic, value, key, partition,
             # callback, its other name, timestamp, headers.
@@ -248,20 +245,18 @@ class Producer:
         return chooses and not self.partition_counts.is_known(topic)
 
     def prepared(
-        self, topic: str, key: Any, value: Any, partition: int | None
-    ) -> tuple[int, Any, Any]:
-        """The partition, key and value that librdkafka is given."""
+        self, topic: str, key: Any, value: Any, partition: int | None, headers: Any
+    ) -> tuple[int, Any, Any, Any]:
+        """The partition, key, value and headers that librdkafka is given."""
         if partition is not None:
             partition = self.partition_counts.checked(topic, partition)
         elif self._partitioner is not None:
             count = self.partition_counts.of(topic)
             wish = self._partitioner(topic, key, value, count)
             partition = checked(wish, topic, count, "the partitioner returned")
-        if self._key_serializer is not None:
-            key = self._key_serializer(topic, key)
-        if self._value_serializer is not None:
-            value = self._value_serializer(topic, value)
-        return -1 if partition is None else partition, key, value
+        if self._serialize is not None:
+            key, value, headers = self._serialize(topic, key, value, headers)
+        return -1 if partition is None else partition, key, value, headers
 
     def note_failure(self, delivery: Delivery) -> None:
         """Remember a failure until somebody has seen it."""

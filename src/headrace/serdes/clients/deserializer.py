@@ -1,6 +1,7 @@
 """Payloads to values, each by the schema that it names; a reader's schema projects them. SCH-10
 
-Called as confluent-kafka's deserializers are, or by `of_values` and `of_keys` for our consumer.
+Called as confluent-kafka's deserializers are; our own consumer takes it as it is. For whatever else
+takes functions of a topic and bytes there are `of_values` and `of_keys`.
 """
 
 from collections.abc import Callable, Mapping
@@ -73,18 +74,23 @@ class SchemaDeserializer(Generic[Parsed]):
         """For confluent-kafka."""
         if payload is None:
             return None
-        topic = "" if context is None else context.topic
-        part = "value" if context is None else str(context.field)
-        header = None if context is None else _header(context.headers, header_name(part))
-        return self._read(payload, header, topic, part)
+        if context is None:
+            return self.from_record("", "value", payload, None)
+        return self.from_record(context.topic, str(context.field), payload, context.headers)
+
+    def from_record(self, topic: str, part: str, payload: bytes | None, headers: Any) -> Any:
+        """For `headrace.Consumer(value_deserializer=deserializer)`."""
+        if payload is None:
+            return None
+        return self._read(payload, _header(headers, header_name(part)), topic, part)
 
     def of_values(self, topic: str, payload: bytes | None) -> Any:
-        """For `headrace.Consumer(value_deserializer=...)`."""
-        return None if payload is None else self._read(payload, None, topic, "value")
+        """A function of a topic and bytes; it sees no headers."""
+        return self.from_record(topic, "value", payload, None)
 
     def of_keys(self, topic: str, payload: bytes | None) -> Any:
-        """For `headrace.Consumer(key_deserializer=...)`."""
-        return None if payload is None else self._read(payload, None, topic, "key")
+        """A function of a topic and bytes; it sees no headers."""
+        return self.from_record(topic, "key", payload, None)
 
     def _read(self, payload: bytes, header: bytes | None, topic: str, part: str) -> Any:
         id_ = None if header is None else id_in_header(header)

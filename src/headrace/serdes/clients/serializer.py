@@ -1,8 +1,8 @@
 """Values to payloads that name their schema, registered if need be. SCH-9
 
-A serializer is called as confluent-kafka's are, `serializer(value, context)`; for our own producer
-`serializer.of_values` and `serializer.of_keys` are what it takes. All that is looked up is kept:
-after the first record of a topic no registry is asked.
+A serializer is called as confluent-kafka's are, `serializer(value, context)`; our producer takes
+it as it is. For whatever else takes functions of a topic and a value there are `of_values` and
+`of_keys`. All that is looked up is kept: after the first record of a topic no registry is asked.
 """
 
 from collections.abc import Mapping
@@ -87,32 +87,26 @@ class SchemaSerializer(Generic[Parsed]):
             return None
         if context is None or context.topic is None:
             raise CannotSerialize("a serializer must be told the topic (SerializationContext)")
-        part = str(context.field)
-        prepared = self._prepare(context.topic, part)
+        return self.to_record(context.topic, str(context.field), value, context.headers)
+
+    def to_record(self, topic: str, part: str, value: Any, headers: Any) -> bytes | None:
+        """For `headrace.Producer(value_serializer=serializer)`: headers are added to if need be."""
+        if value is None:
+            return None
+        prepared = self._prepare(topic, part)
         before, body = self._encoded(prepared, value)
         if not self._id_in_header:
             return prepared.front + before + body
-        _add_header(context, header_name(part), prepared.header + before)
+        _add_header(headers, header_name(part), prepared.header + before)
         return body
 
     def of_values(self, topic: str, value: Any) -> bytes | None:
-        """For `headrace.Producer(value_serializer=...)`."""
-        return self._framed(topic, "value", value)
+        """A function of a topic and a value; it cannot put ids into headers."""
+        return self.to_record(topic, "value", value, None)
 
     def of_keys(self, topic: str, key: Any) -> bytes | None:
-        """For `headrace.Producer(key_serializer=...)`."""
-        return self._framed(topic, "key", key)
-
-    def _framed(self, topic: str, part: str, value: Any) -> bytes | None:
-        if value is None:
-            return None
-        if self._id_in_header:
-            raise CannotSerialize(
-                "ids in headers need confluent-kafka's producer, which hands over the headers"
-            )
-        prepared = self._prepare(topic, part)
-        before, body = self._encoded(prepared, value)
-        return prepared.front + before + body
+        """A function of a topic and a key; it cannot put ids into headers."""
+        return self.to_record(topic, "key", key, None)
 
     def _encoded(self, prepared: _Prepared, value: Any) -> tuple[bytes, bytes]:
         value = plain(value)
@@ -174,13 +168,13 @@ class SchemaSerializer(Generic[Parsed]):
         return self._newest[1]
 
 
-def _add_header(context: Context, name: str, content: bytes) -> None:
-    headers = context.headers
+def _add_header(headers: Any, name: str, content: bytes) -> None:
     if isinstance(headers, list):
         headers.append((name, content))
     elif isinstance(headers, dict):
         headers[name] = content
     else:
         raise CannotSerialize(
-            "ids in headers need a list of headers, if an empty one: produce(..., headers=[])"
+            "ids in headers need a list of headers, if an empty one: produce(..., headers=[]);"
+            " headrace.Producer takes the serializer itself: value_serializer=serializer"
         )

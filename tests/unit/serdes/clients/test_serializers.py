@@ -9,8 +9,10 @@ from typing import Annotated, Any
 import msgspec
 import pydantic
 import pytest
+from confluent_kafka import Message
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from headrace.client.serializers import deserialization, serialization
 from headrace.serdes import (
     AvroDeserializer,
     AvroSerializer,
@@ -189,8 +191,29 @@ def test_ids_in_headers_need_headers(registry: RegistryInMemory) -> None:
     serializer = AvroSerializer(registry, '"string"', id_in_header=True)
     with pytest.raises(CannotSerialize, match=r"headers=\[\]"):
         serializer("hi", value_in("orders"))
-    with pytest.raises(CannotSerialize, match="confluent-kafka"):
+    with pytest.raises(CannotSerialize, match="value_serializer=serializer"):
         serializer.of_values("orders", "hi")
+
+
+def test_our_producer_gets_the_header_for_a_serializer(registry: RegistryInMemory) -> None:
+    serialize = serialization(None, AvroSerializer(registry, '"string"', id_in_header=True))
+    given = [("trace", b"7")]
+    assert serialize is not None
+    _, payload, headers = serialize("orders", None, "hi", given)
+    assert payload == b"\x04hi"
+    assert [name for name, _ in headers] == ["trace", "__value_schema_id"]
+    assert given == [("trace", b"7")]
+
+
+def test_our_consumer_hands_the_headers_to_a_deserializer(registry: RegistryInMemory) -> None:
+    headers: list[Any] = []
+    serializer = AvroSerializer(registry, '"string"', id_in_header=True)
+    payload = serializer.to_record("orders", "key", "hi", headers)
+    decode = deserialization(AvroDeserializer(registry), None)
+    message: Any = Message(topic="orders", key=payload, value=b"as it is", headers=headers)
+    assert decode is not None
+    decode(message)
+    assert (message.key(), message.value()) == ("hi", b"as it is")
 
 
 def test_null_where_the_schema_has_none_is_refused_by_name(registry: RegistryInMemory) -> None:
