@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "pipelines": "Make, check, draw, test and run pipelines on Spark.",
     "tables": "Show the lake's tables: rows, history, lineage, differences.",
     "registry": "Keep schemas in a topic, by Confluent's REST interface.",
+    "schema": "Register, compare, check, move and generate schemas.",
     "rest": "Let HTTP clients produce, consume and administer.",
     "serve": "Answer SQL over the lake's tables by HTTP.",
     "capture": "Write a topic into Avro or Parquet files by windows.",

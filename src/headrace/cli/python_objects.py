@@ -1,0 +1,52 @@
+"""Python objects that arguments name as `module:name`: transforms, classes."""
+
+import sys
+from importlib import import_module, util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from headrace.errors import HeadraceError
+
+
+class NoSuchObject(HeadraceError):
+    """An argument names what no module has."""
+
+
+def load_object(text: str) -> Any:
+    """What `shop.orders:Order` or `orders.py:Order` names, seen from the current folder."""
+    home, _, name = text.rpartition(":")
+    if not home or not name:
+        raise NoSuchObject(f"{text!r} is not of the form module:name or file.py:name")
+    module = _from_file(Path(home)) if home.endswith(".py") else _module(home)
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise NoSuchObject(f"{home} has no {name}")
+        found = getattr(found, part)
+    return found
+
+
+def _module(name: str) -> ModuleType:
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise NoSuchObject(f"there is no module {name}, seen from {folder}") from None
+
+
+def _from_file(path: Path) -> ModuleType:
+    """A module of its own, by the file's name: classes look their annotations up there."""
+    if not path.is_file():
+        raise NoSuchObject(f"there is no file {path}")
+    spec = util.spec_from_file_location(path.stem, path)
+    assert spec is not None, "the name ends in .py"
+    assert spec.loader is not None
+    module = util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module

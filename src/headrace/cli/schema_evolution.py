@@ -1,0 +1,196 @@
+"""`headrace schema evolve`: what a change means, what makes it safe, and data moved to it. SCH-8"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from headrace.cli.options import (
+    bootstrap_option,
+    client_properties,
+    command_config_option,
+    json_option,
+    property_option,
+)
+from headrace.cli.output import counted, print_json, print_line
+from headrace.cli.schema_sources import (
+    Found,
+    NoSchema,
+    Schemas,
+    place_of,
+    reference_option,
+    registry_options,
+    schemas_of,
+    type_option,
+)
+from headrace.errors import HeadraceError
+from headrace.serdes.schemas import SchemaType
+
+if TYPE_CHECKING:
+    from headrace.registry.evolution.changes import Change
+    from headrace.registry.evolution.consequences import Break, Consequences
+    from headrace.serdes.registry_client import Reference
+
+_MARKS = {"added": "+", "removed": "-", "changed": "~"}
+
+
+class NeedsTransform(HeadraceError):
+    """Data that the new schema cannot read as they are."""
+
+
+@click.command("evolve")
+@click.argument("old")
+@click.argument("new")
+@type_option
+@reference_option
+@click.option(
+    "--data",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Move this Avro container file to the new schema.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where the values of --data go.",
+)
+@click.option("--topic", help="Move this topic's values to the new schema.")
+@click.option("--to", "target", metavar="TOPIC", help="Where the records of --topic go.")
+@click.option(
+    "--transform",
+    metavar="MODULE:FUNCTION",
+    help="Makes a new value of each old one; needed where the new schema cannot read the old data.",
+)
+@registry_options
+@bootstrap_option
+@command_config_option
+@property_option
+@json_option
+def evolve(
+    old: str,
+    new: str,
+    type: str | None,
+    references: "tuple[Reference, ...]",
+    data: Path | None,
+    output: Path | None,
+    topic: str | None,
+    target: str | None,
+    transform: str | None,
+    bootstrap: str,
+    command_config: str | None,
+    properties: tuple[tuple[str, str], ...],
+    as_json: bool,
+    **registry: Any,
+) -> int:
+    """Show which levels the step from OLD to NEW keeps, what makes it safe, and move data.
+
+    \b
+    headrace schema evolve orders-value orders.avsc
+    headrace schema evolve v1.avsc v2.avsc --data orders.avro -o orders-v2.avro
+    headrace schema evolve orders-value v2.avsc --topic orders --to orders-v2 \\
+        --transform moving.py:split_name
+    """
+    if (data is None) != (output is None) or (topic is None) != (target is None):
+        raise click.UsageError("--data goes with --output, and --topic with --to")
+    schemas = schemas_of(**registry)
+    after = schemas.found(new, type=type, references=references)
+    if data is None and topic is None:
+        _show(schemas, old, after, type, references, as_json=as_json)
+        return 0
+    if after.type is not SchemaType.AVRO:
+        raise NoSchema(f"{after.label} is of type {after.type}; only data in Avro are moved")
+    from headrace.cli.schema_migration import loaded_transform, move_container, move_topic
+    from headrace.serdes.registry_client import NewSchema
+
+    function = None if transform is None else loaded_transform(transform)
+    if function is None:
+        _refuse_unreadable(schemas.found(old, type=type, references=references), after)
+    told: dict[str, Any] = {}
+    if data is not None and output is not None:
+        told["values"] = move_container(data, output, after, function)
+    if topic is not None and target is not None:
+        settings = client_properties(command_config, properties)
+        schema = NewSchema(after.text, after.type.value, references)
+        told |= move_topic(bootstrap, settings, topic, target, schemas.client, schema, function)
+    if as_json:
+        print_json(told)
+        return 0
+    for name, count in told.items():
+        print_line(f"{counted(count, name.removesuffix('s'))} moved")
+    return 0
+
+
+def _show(
+    schemas: Schemas,
+    old: str,
+    after: Found,
+    type: str | None,
+    references: "Sequence[Reference]",
+    *,
+    as_json: bool,
+) -> None:
+    from headrace.registry.evolution.changes import changes_between
+    from headrace.registry.evolution.consequences import consequences_of, kept_levels
+
+    previous = [one.parsed() for one in versions_of(schemas, old, type, references)]
+    new = after.parsed()
+    changes = changes_between(previous[-1], new)
+    consequences = consequences_of(previous[-1], new)
+    levels = [level.value for level in kept_levels(new, previous)]
+    if as_json:
+        print_json({"changes": changes, "levels": levels, "consequences": consequences})
+        return
+    print_changes(changes)
+    print_line(f"levels that it keeps: {', '.join(levels)}")
+    print_consequences(consequences, with_advice=True)
+
+
+def versions_of(
+    schemas: Schemas, text: str, type: str | None, references: "Sequence[Reference]"
+) -> list[Found]:
+    """All versions of a subject, as transitive levels look at them, or the one schema named."""
+    place = place_of(text)
+    if not place.subject or place.version:
+        return [schemas.found(text, type=type, references=references)]
+    numbers = schemas.client.versions(place.subject)
+    return [schemas.version(place.subject, number) for number in numbers]
+
+
+def print_changes(changes: "Sequence[Change]") -> None:
+    for change in changes:
+        detail = f": {change.detail}" if change.detail else ""
+        print_line(f"  {_MARKS[change.kind]} {change.path}{detail}")
+    if not changes:
+        print_line("  nothing differs that a reader could see")
+
+
+def print_consequences(consequences: "Consequences", *, with_advice: bool = False) -> None:
+    """What each direction means, in the words of those who deploy: whom to update first."""
+    _print_direction(
+        "backward: new readers read old data", consequences.backward, with_advice=with_advice
+    )
+    _print_direction(
+        "forward: old readers read new data", consequences.forward, with_advice=with_advice
+    )
+
+
+def _print_direction(title: str, breaks: "Sequence[Break]", *, with_advice: bool) -> None:
+    print_line(f"{title}: {'no' if breaks else 'yes'}")
+    for found in breaks:
+        print_line(f"  {found.name}: {found.text}" if found.name else f"  {found.text}")
+        if with_advice:
+            print_line(f"    {found.advice}")
+
+
+def _refuse_unreadable(before: Found, after: Found) -> None:
+    from headrace.registry.evolution.consequences import consequences_of
+
+    broken = consequences_of(before.parsed(), after.parsed()).backward
+    if broken:
+        raise NeedsTransform(
+            f"{after.label} cannot read the data of {before.label}: {broken[0].text}; give"
+            " --transform MODULE:FUNCTION, which makes a new value of each old one"
+        )
