@@ -3,7 +3,8 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -144,3 +145,18 @@ class RegistryProcess:
         if self.process.stdout is not None:
             self.process.stdout.close()
         return code
+
+
+@contextmanager
+def running_registry(
+    bootstrap: str, directory: Path, name: str, topic: str = ""
+) -> Iterator[RegistryProcess]:
+    """A registry for as long as the block runs, with a topic of its own unless one is named."""
+    own = {"kafkastore.topic": topic or f"_schemas-{name}"}
+    settings = {**own, "schema.registry.group.id": name}
+    registry = RegistryProcess(bootstrap, directory / "registry.log", settings)
+    try:
+        yield registry
+    finally:
+        if registry.process.poll() is None:
+            registry.end()

@@ -118,8 +118,11 @@ def evolve(
     if as_json:
         print_json(told)
         return 0
+    dropped = told.pop("dropped", 0)
     for name, count in told.items():
         print_line(f"{counted(count, name.removesuffix('s'))} moved")
+    if dropped:
+        print_line(f"{counted(dropped, 'record')} dropped by {transform}")
     return 0
 
 

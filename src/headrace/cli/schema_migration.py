@@ -77,7 +77,7 @@ def move_topic(
     """
     read = AvroDeserializer(registry, None if transform else new)
     write = AvroSerializer(registry, new)
-    counts = {"records": 0, "dropped records": 0}
+    counts = {"records": 0, "dropped": 0}
     with (
         closing(RecordReader(bootstrap, topic, properties)) as reader,
         Producer({**properties, "bootstrap.servers": bootstrap}) as producer,
@@ -87,7 +87,7 @@ def move_topic(
         for record in _records_now(reader, partitions):
             value = _moved(record, read, transform)
             if value is DROP:
-                counts["dropped records"] += 1
+                counts["dropped"] += 1
                 continue
             producer.send(
                 target,

@@ -228,8 +228,10 @@ def schemas_of(
     def connect() -> "RegistryClient":
         from headrace.serdes.registry_client import RegistryClient
 
-        return RegistryClient(
+        client = RegistryClient(
             registry, registry_login, token=registry_token, ca_file=registry_ca or ""
         )
+        click.get_current_context().call_on_close(client.close)
+        return client
 
     return Schemas(connect)

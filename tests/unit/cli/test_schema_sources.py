@@ -90,5 +90,6 @@ def test_a_registry_is_asked_only_where_one_is_needed(tmp_path: Path) -> None:
 
 
 def test_a_login_is_never_shown() -> None:
-    client = schemas_of("http://me:secret@127.0.0.1:1", "", "", None).client
+    with click.Context(click.Command("schema")):
+        client = schemas_of("http://me:secret@127.0.0.1:1", "", "", None).client
     assert "secret" not in repr(client)

@@ -6,7 +6,7 @@ newest version of a subject does change; it is kept for as long as the caller al
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -69,6 +69,12 @@ class RegistryClient:
 
     def close(self) -> None:
         self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     # --- schemas --------------------------------------------------------------------------------
 
