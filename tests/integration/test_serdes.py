@@ -64,7 +64,8 @@ def client(registry: RegistryProcess) -> Iterator[RegistryClient]:
 
 @pytest.fixture
 def theirs(registry: RegistryProcess) -> Iterator[SchemaRegistryClient]:
-    with SchemaRegistryClient({"url": registry.url}) as client:
+    client: Any = SchemaRegistryClient({"url": registry.url})
+    with client:
         yield client
 
 
@@ -74,11 +75,12 @@ class Kind(NamedTuple):
     name: str
 
     def our_serializer(self, client: RegistryClient, **options: Any) -> Any:
-        return {
-            "avro": lambda: serdes.AvroSerializer(client, AVRO, **options),
-            "json": lambda: serdes.JsonSchemaSerializer(client, JSON, **options),
-            "protobuf": lambda: serdes.ProtobufSerializer(client, PROTOBUF, **options),
-        }[self.name]()
+        match self.name:
+            case "avro":
+                return serdes.AvroSerializer(client, AVRO, **options)
+            case "json":
+                return serdes.JsonSchemaSerializer(client, JSON, **options)
+        return serdes.ProtobufSerializer(client, PROTOBUF, **options)
 
     def our_deserializer(self, client: RegistryClient) -> Any:
         return {
@@ -299,7 +301,7 @@ def test_both_parts_of_a_record_have_schemas(
         properties, key_deserializer=reader, value_deserializer=reader
     ) as consumer:
         consumer.assign(topic)
-        (record,) = consumer.poll(30)
+        record: Any = consumer.poll(30)[0]
     assert (record.key(), record.value()) == (7, ORDER)
 
 

@@ -14,8 +14,9 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from headrace.serdes.registry_client.connections import ATTEMPTS
 from headrace.spark.decoding import InvalidFormatOption, RegistryUnavailable, decoder_of
-from headrace.spark.decoding.registry.client import ATTEMPTS, Registry
+from headrace.spark.decoding.registry.client import Registry
 
 V1 = {"type": "record", "name": "E", "fields": [{"name": "id", "type": "int"}]}
 V2 = {
@@ -170,7 +171,7 @@ def test_a_schema_is_asked_for_once(registry: FakeRegistry) -> None:
 def test_a_schema_with_references_is_read_with_them(registry: FakeRegistry) -> None:
     outer = {"type": "record", "name": "O", "fields": [{"name": "e", "type": "E"}]}
     registry.add(1, V1)
-    registry.answers["/subjects/e/versions/2"] = {"schema": json.dumps(V1)}
+    registry.answers["/subjects/e/versions/2?deleted=true"] = {"schema": json.dumps(V1)}
     registry.add(7, outer, references=[{"name": "E", "subject": "e", "version": 2}])
     registry.newest("t-value", 7)
     options = {"format": "avro", "subscribe": "t", "schema.registry.url": registry.url}
