@@ -46,7 +46,21 @@ class RegistryInMemory:
         self.asked += 1
         if subject not in self._subjects:
             raise RegistryRefusal(404, 40401, f"HTTP 404: Subject '{subject}' not found.")
-        return self._registered(self._version(subject, self._subjects[subject][-1]))
+        wanted = (metadata or {}).items()
+        found = [
+            version
+            for version in (self._version(subject, id_) for id_ in self._subjects[subject])
+            if wanted <= ((version.metadata or {}).get("properties") or {}).items()
+        ]
+        return self._registered(found[-1])
+
+    def version(self, subject: str, version: int | str) -> RegisteredSchema:
+        self.asked += 1
+        return self._registered(self._version(subject, self._subjects[subject][int(version) - 1]))
+
+    def versions(self, subject: str) -> list[int]:
+        self.asked += 1
+        return list(range(1, len(self._subjects[subject]) + 1))
 
     def schema(self, id_: int | str, subject: str = "") -> RegisteredSchema | None:
         self.asked += 1

@@ -361,6 +361,20 @@ def test_registered_rules_change_values(
     assert values_of(node, topic, deserializer) == [{"id": 7, "note": "GRÜN"}]
 
 
+def test_registered_migrations_bring_old_values_to_new_readers(
+    node: Node, topic: str, client: RegistryClient
+) -> None:
+    """SCH-11: to a schema that could not read them."""
+    old = '{"type":"record","name":"Person","fields":[{"name":"full","type":"string"}]}'
+    send(node, topic, serdes.AvroSerializer(client, old), {"full": "Ada"})
+    rule = {"name": "up", "kind": "TRANSFORM", "type": "CEL", "mode": "UPGRADE"}
+    rules = {"migrationRules": [{**rule, "expr": "{'name': message.full}"}]}
+    client.set_config({"compatibility": "NONE"}, f"{topic}-value")
+    client.register(f"{topic}-value", NewSchema(old.replace("full", "name"), rule_set=rules))
+    deserializer = serdes.AvroDeserializer(client, reads_latest=True)
+    assert values_of(node, topic, deserializer) == [{"name": "Ada"}]
+
+
 # --- validation in the broker ---------------------------------------------------------------
 
 

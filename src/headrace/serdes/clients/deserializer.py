@@ -9,6 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from headrace.errors import HeadraceError
 from headrace.serdes.clients.formats import Format
+from headrace.serdes.clients.migrations import Migration, migration_between
 from headrace.serdes.clients.registry import Registry
 from headrace.serdes.clients.ruled_values import Contract, contract_told, engine_of
 from headrace.serdes.clients.serializer import Context
@@ -62,13 +63,14 @@ class SchemaDeserializer(Generic[Parsed]):
         self._reader: _Known[Parsed] | None = None
         if reader is not None:
             dependencies = registry.dependencies_of(reader.references)
-            self._reader = _Known(format.parse(reader.schema, dependencies), None)
+            self._reader = _Known(-1, format.parse(reader.schema, dependencies), None)
         self._make: Callable[[Any], Any] | None = None if makes is None else format.maker(makes)
         self._reads_latest = reads_latest or latest_with is not None
         self._latest_with = latest_with
         self._subject_name = subject_name
         self._engine = engine_of(functions, actions)
         self._schemas: dict[SchemaId, _Known[Parsed]] = {}
+        self._migrations: dict[tuple[str, int, int], Migration | None] = {}
 
     def __call__(self, payload: bytes | None, context: Context | None = None) -> Any:
         """For confluent-kafka."""
@@ -105,19 +107,44 @@ class SchemaDeserializer(Generic[Parsed]):
                 )
             before, body = self._format.split(payload[ID_SIZE:])
         writer = self._schema(id_)
-        reader = self._reader_for(topic, part, writer.schema)
-        value = self._format.decode(writer.schema, reader and reader.schema, before, body)
+        reader, migration = self._reader_for(topic, part, writer)
+        if reader is None or migration is None:
+            value = self._format.decode(writer.schema, reader and reader.schema, before, body)
+        else:
+            written = self._format.decode(writer.schema, None, before, body)
+            value = self._migrated(writer.schema, written, migration, reader.schema)
         contract = (reader or writer).contract
         if contract is not None:
             value = contract.on_read(value)
         return value if self._make is None else self._make(value)
 
-    def _reader_for(self, topic: str, part: str, writer: Parsed) -> "_Known[Parsed] | None":
+    def _reader_for(
+        self, topic: str, part: str, writer: "_Known[Parsed]"
+    ) -> "tuple[_Known[Parsed] | None, Migration | None]":
         if not self._reads_latest:
-            return self._reader
-        subject = self._subject_name(topic, part, self._format.name(writer))
+            return self._reader, None
+        subject = self._subject_name(topic, part, self._format.name(writer.schema))
         newest = self._registry.latest(subject, self._latest_with)
-        return self._schema(newest.id)
+        return self._schema(newest.id), self._migration(subject, writer.id, newest)
+
+    def _migration(
+        self, subject: str, writer_id: int, reader: RegisteredSchema
+    ) -> Migration | None:
+        """Found once for each pair: versions never change."""
+        key = subject, writer_id, reader.id
+        if key not in self._migrations:
+            assert reader.told is not None, "a schema of a subject is told whole"
+            found = migration_between(self._registry, subject, writer_id, reader.told, self._engine)
+            if len(self._migrations) >= _SCHEMAS_MAX:
+                self._migrations.clear()
+            self._migrations[key] = found
+        return self._migrations[key]
+
+    def _migrated(self, writer: Parsed, written: Any, migration: Migration, reader: Parsed) -> Any:
+        """What the rules leave must be a value of the reader's schema, which fills in defaults."""
+        message = migration.of(self._format.ruled(writer, {}).message(written))
+        before = self._format.before(reader, message)
+        return self._format.decode(reader, None, before, self._format.encode(reader, message))
 
     def _schema(self, id_: SchemaId) -> "_Known[Parsed]":
         found = self._schemas.get(id_)
@@ -130,7 +157,7 @@ class SchemaDeserializer(Generic[Parsed]):
                     f"schema {id_} is of type {registered.type}, not {self._format.schema_type}"
                 )
             schema = self._format.parse(registered.text, registered.dependencies)
-            found = _Known(schema, self._contract(schema, registered))
+            found = _Known(registered.id, schema, self._contract(schema, registered))
             if len(self._schemas) >= _SCHEMAS_MAX:
                 self._schemas.clear()
             self._schemas[id_] = found
@@ -146,6 +173,7 @@ class SchemaDeserializer(Generic[Parsed]):
 class _Known(NamedTuple, Generic[Parsed]):
     """A schema that payloads have named, and the rules for reading them."""
 
+    id: int
     schema: Parsed
     contract: Contract | None
 

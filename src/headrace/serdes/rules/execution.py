@@ -11,10 +11,22 @@ from headrace.serdes.rules.executors import Function, Subject, run_rule
 
 
 class Direction(Enum):
-    """Whether a value is written, and rules go first to last, or read, and they go back."""
+    """On its way out, or up to a newer version, a value meets rules first to last; else back."""
 
     WRITE = (RuleMode.WRITE, RuleMode.WRITEREAD)
     READ = (RuleMode.READ, RuleMode.WRITEREAD)
+    UPGRADE = (RuleMode.UPGRADE, RuleMode.UPDOWN)
+    DOWNGRADE = (RuleMode.DOWNGRADE, RuleMode.UPDOWN)
+
+    @property
+    def is_migration(self) -> bool:
+        """From one version of a schema to another."""
+        return self in (Direction.UPGRADE, Direction.DOWNGRADE)
+
+    @property
+    def goes_back(self) -> bool:
+        """Rules undo what those after them did, so the last one is first."""
+        return self in (Direction.READ, Direction.DOWNGRADE)
 
 
 class RuleFailed(HeadraceError):
@@ -47,9 +59,8 @@ class RuleEngine:
 
     def apply(self, rules: RuleSet, direction: Direction, subject: Subject, value: Any) -> Any:
         """The value as the rules leave it."""
-        domain = rules.domain_rules or []
-        ordered = domain if direction is Direction.WRITE else list(reversed(domain))
-        for rule in ordered:
+        listed = (rules.migration_rules if direction.is_migration else rules.domain_rules) or []
+        for rule in reversed(listed) if direction.goes_back else listed:
             if not rule.disabled and (rule.mode or RuleMode.WRITEREAD) in direction.value:
                 value = self._after(rule, direction, subject, value)
         return value
@@ -78,6 +89,6 @@ class RuleEngine:
 def action_of(text: str | None, mode: RuleMode | None, direction: Direction) -> str:
     """Rules for both ways may name an action for each: `ERROR,NONE` for writing and for reading."""
     names = (text or "ERROR").split(",")
-    if len(names) > 1 and (mode or RuleMode.WRITEREAD) is RuleMode.WRITEREAD:
-        return names[1 if direction is Direction.READ else 0].strip() or "ERROR"
+    if len(names) > 1 and (mode or RuleMode.WRITEREAD) in (RuleMode.WRITEREAD, RuleMode.UPDOWN):
+        return names[1 if direction.goes_back else 0].strip() or "ERROR"
     return names[0].strip() or "ERROR"
