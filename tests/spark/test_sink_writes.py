@@ -10,8 +10,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, lit, struct
 
+from headrace.serdes import AvroDeserializer, NewSchema, RegistryClient
 from headrace.testing.process import BrokerProcess
 from tests.committed import committed_messages, committed_values
+from tests.registries import running_registry
 from tests.spark.conftest import MakeTopic
 
 if TYPE_CHECKING:
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
 
 Save = Callable[..., None]
+
+ORDER = (
+    '{"type":"record","name":"Order","fields":[{"name":"id","type":"long"},'
+    '{"name":"name","type":["null","string"],"default":null}]}'
+)
 
 
 @pytest.fixture
@@ -228,3 +235,35 @@ def test_a_batch_function_writes_with_the_batchs_number(
     )
     query.awaitTermination()
     assert len(committed_values(broker.bootstrap_servers, topic)) == 100
+
+
+def test_rows_are_written_by_a_schema_of_a_registry(
+    spark: "SparkSession",
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    save: Save,
+    tmp_path: Path,
+) -> None:
+    """SCH-9, SCH-14: as Avro that any client of the registry reads, this source included."""
+    topic = make_topic("out")
+    address = broker.bootstrap_servers
+    rows = spark.createDataFrame([("a", 1, "x"), ("b", 2, None)], "key STRING, id INT, name STRING")
+    with (
+        running_registry(address, tmp_path, "sink") as registry,
+        RegistryClient(registry.url) as client,
+    ):
+        client.register(f"{topic}-value", NewSchema(ORDER))
+        options = {"value.format": "avro", "schema.registry.url": registry.url}
+        save(rows.coalesce(1), topic=topic, **options)
+        read = AvroDeserializer(client).of_values
+        values = [read(topic, value) for value in committed_values(address, topic)]
+        again = (
+            spark.read.format("headrace")
+            .option("kafka.bootstrap.servers", address)
+            .options(subscribe=topic, format="avro", **{"schema.registry.url": registry.url})
+            .load()
+            .select("id", "name")
+            .collect()
+        )
+    assert values == [{"id": 1, "name": "x"}, {"id": 2, "name": None}]
+    assert [tuple(row) for row in again] == [(1, "x"), (2, None)]

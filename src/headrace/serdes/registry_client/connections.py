@@ -137,6 +137,11 @@ class RegistryConnections:
             while idle:
                 idle.pop().close()
 
+    def __del__(self) -> None:
+        """Connections of a client that nobody has any more; plans and batches of Spark just end."""
+        if hasattr(self, "_idle"):
+            self.close()
+
     def _request(
         self, url: str, method: str, path: str, payload: bytes | None
     ) -> tuple[int, bytes]:

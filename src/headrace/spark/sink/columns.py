@@ -16,6 +16,7 @@ from pyspark.sql.types import (
 
 from headrace.spark.sink.errors import WrongColumns
 from headrace.spark.sink.options import SinkOptions
+from headrace.spark.sink.registry_values import RegistryValues
 from headrace.spark.sink.values import json_values
 
 IGNORED = frozenset({"offset", "timestampType"})
@@ -75,8 +76,10 @@ class Columns:
     """Which columns make which part of a record."""
 
     parts: frozenset[str]
-    json_columns: tuple[str, ...]
+    value_columns: tuple[str, ...]
     """Those of which the value is made; none if there is a column `value`."""
+    registry_values: RegistryValues | None = None
+    """What writes the values by a schema; without it they are plain JSON."""
 
     def rows(self, batch: Any) -> Rows:
         """The parts of all records of a RecordBatch."""
@@ -96,8 +99,9 @@ class Columns:
         )
 
     def _values(self, batch: Any) -> list[Payload]:
-        if self.json_columns:
-            return json_values(batch.select(list(self.json_columns)))
+        if self.value_columns:
+            chosen = batch.select(list(self.value_columns))
+            return self.registry_values.of(chosen) if self.registry_values else json_values(chosen)
         return _payloads(batch.column("value"))
 
 
@@ -109,10 +113,10 @@ def columns_of(schema: StructType, options: SinkOptions) -> Columns:
         parts.discard("topic")
     elif "topic" not in parts:
         raise WrongColumns("where do the records go? Set the option topic, or add a column `topic`")
-    json_columns: tuple[str, ...] = ()
-    if options.is_json:
+    value_columns: tuple[str, ...] = ()
+    if options.is_value_of_columns:
         parts = {name for name in parts - {"value"} if name == "key" or _fits(name, kinds[name])}
-        json_columns = _json_columns(list(kinds), parts, options.value_columns)
+        value_columns = _value_columns(list(kinds), parts, options.value_columns)
     else:
         _check_all_are_used(kinds, parts)
     for name in sorted(parts):
@@ -121,14 +125,23 @@ def columns_of(schema: StructType, options: SinkOptions) -> Columns:
                 f"column `{name}` is {kinds[name].simpleString()} and must be {_PARTS[name][1]}"
                 + ("; cast it, or set value.format=json" if name == "value" else "; cast it")
             )
-    return Columns(frozenset(parts), json_columns)
+    return Columns(frozenset(parts), value_columns, _registry_values(options))
 
 
 def _fits(part: str, kind: DataType) -> bool:
     return _PARTS[part][0](kind)
 
 
-def _json_columns(names: Sequence[str], parts: set[str], wanted: Sequence[str]) -> tuple[str, ...]:
+def _registry_values(options: SinkOptions) -> RegistryValues | None:
+    if options.registry is None:
+        return None
+    assert options.topic is not None, "a registry needs the option topic"
+    values = RegistryValues(options.registry, options.topic)
+    values.check()
+    return values
+
+
+def _value_columns(names: Sequence[str], parts: set[str], wanted: Sequence[str]) -> tuple[str, ...]:
     """What the value is made of; a time is told twice, as it may well be the event's."""
     for name in wanted:
         if name not in names:
@@ -137,7 +150,7 @@ def _json_columns(names: Sequence[str], parts: set[str], wanted: Sequence[str]) 
             )
     chosen = tuple(wanted) or tuple(name for name in names if name not in parts - {"timestamp"})
     if not chosen:
-        raise WrongColumns("value.format=json finds no column that the value could be made of")
+        raise WrongColumns("value.format finds no column that the value could be made of")
     return chosen
 
 

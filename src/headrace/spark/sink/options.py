@@ -10,6 +10,11 @@ TOKEN_TOPIC = "__headrace_sink_tokens"
 TRANSACTION_TIMEOUT_MS = 900_000
 """The most that brokers allow unless told otherwise: a transaction lasts as long as its batch."""
 
+REGISTRY_URL = "schema.registry.url"
+REGISTRY_LOGIN = "schema.registry.basic.auth.user.info"
+REGISTRY_SUBJECT = "schema.registry.subject"
+
+_BY_SCHEMA = ("json", "avro", "protobuf")
 _KAFKA = "kafka."
 _OURS_ALONE = {
     "transactional.id": "the sink names its transactions by token.writer and the task",
@@ -27,6 +32,17 @@ class Guarantee(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class RegistryOptions:
+    """A registry by whose schema values are written: the one given, or the subject's newest."""
+
+    url: str
+    format: str
+    login: str = field(default="", repr=False)
+    schema: str = ""
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SinkOptions:
     """What the user asked for, checked."""
 
@@ -40,7 +56,13 @@ class SinkOptions:
     is_single_transaction: bool = False
     is_json: bool = False
     value_columns: tuple[str, ...] = ()
-    """Which columns a JSON value has; none means all that have no other part in the record."""
+    """Which columns a value has; none means all that have no other part in the record."""
+    registry: RegistryOptions | None = None
+
+    @property
+    def is_value_of_columns(self) -> bool:
+        """Whether the value is made of columns, and is not itself one."""
+        return self.is_json or self.registry is not None
 
     @property
     def is_transactional(self) -> bool:
@@ -62,13 +84,14 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
         batch=_batch(options.get("token.batch")),
         token_topic=options.get("token.topic", TOKEN_TOPIC),
         is_single_transaction=_flag(options, "singleTransaction"),
-        is_json=_is_json(options.get("value.format", "bytes")),
+        is_json=_format(options) == "json" and not options.get(REGISTRY_URL),
         value_columns=_names(options.get("value.columns", "")),
+        registry=_registry(options),
     )
     if checked.is_single_transaction and not checked.is_transactional:
         raise WrongOption("singleTransaction=true needs guarantee=exactly-once")
-    if checked.value_columns and not checked.is_json:
-        raise WrongOption("value.columns needs value.format=json")
+    if checked.value_columns and not checked.is_value_of_columns:
+        raise WrongOption("value.columns needs value.format=json, avro or protobuf")
     return checked
 
 
@@ -112,10 +135,30 @@ def _flag(options: Mapping[str, str], name: str) -> bool:
     return text == "true"
 
 
-def _is_json(text: str) -> bool:
-    if text not in ("bytes", "json"):
-        raise WrongOption(f"value.format must be bytes or json, not {text!r}")
-    return text == "json"
+def _format(options: Mapping[str, str]) -> str:
+    text = options.get("value.format", "bytes")
+    if text not in ("bytes", *_BY_SCHEMA):
+        raise WrongOption(f"value.format must be bytes, {', '.join(_BY_SCHEMA)}, not {text!r}")
+    return text
+
+
+def _registry(options: Mapping[str, str]) -> RegistryOptions | None:
+    url, format_ = options.get(REGISTRY_URL, "").strip(), _format(options)
+    if not url:
+        if format_ in ("avro", "protobuf"):
+            raise WrongOption(f"value.format={format_} needs the option {REGISTRY_URL}")
+        return None
+    if format_ not in _BY_SCHEMA:
+        raise WrongOption(f"{REGISTRY_URL} needs value.format={', '.join(_BY_SCHEMA)}")
+    if not options.get("topic"):
+        raise WrongOption(f"{REGISTRY_URL} needs the option topic: its subject has the schema")
+    return RegistryOptions(
+        url,
+        format_,
+        options.get(REGISTRY_LOGIN, ""),
+        options.get("schema", ""),
+        options.get(REGISTRY_SUBJECT, "").strip(),
+    )
 
 
 def _names(text: str) -> tuple[str, ...]:

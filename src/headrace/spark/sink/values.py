@@ -1,10 +1,11 @@
 """Values as JSON, one object per row, in the shape of Spark's `to_json`."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-_ENCODER = msgspec.json.Encoder(decimal_format="number")
+ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
 def json_values(batch: Any) -> list[bytes | str | None]:
@@ -12,11 +13,17 @@ def json_values(batch: Any) -> list[bytes | str | None]:
 
     A row of nothing but nulls is a tombstone: that is how the source reads one, too.
     """
-    names = batch.schema.names
-    columns = [column.to_pylist(maps_as_pydicts="strict") for column in batch.columns]
-    encode = _ENCODER.encode
+    encode = ENCODER.encode
     values: list[bytes | str | None] = []
-    for row in zip(*columns, strict=True):
-        present = {name: value for name, value in zip(names, row, strict=True) if value is not None}
+    for row in rows_of(batch):
+        present = {name: value for name, value in row.items() if value is not None}
         values.append(encode(present) if present else None)
     return values
+
+
+def rows_of(batch: Any) -> Iterator[dict[str, Any]]:
+    """The rows of a RecordBatch as Python values."""
+    names = batch.schema.names
+    columns = [column.to_pylist(maps_as_pydicts="strict") for column in batch.columns]
+    for row in zip(*columns, strict=True):
+        yield dict(zip(names, row, strict=True))

@@ -34,7 +34,13 @@ def test_a_password_is_not_shown() -> None:
         ({"token.batch": "-1"}, "token.batch must be a number"),
         ({"singleTransaction": "yes"}, "true or false"),
         ({"singleTransaction": "true", "guarantee": "idempotent"}, "needs guarantee=exactly-once"),
-        ({"value.format": "xml"}, "bytes or json"),
+        ({"value.format": "xml"}, "bytes, json, avro, protobuf"),
+        ({"value.format": "avro"}, r"needs the option schema\.registry\.url"),
+        ({"schema.registry.url": "http://127.0.0.1:1"}, "needs value.format=json, avro"),
+        (
+            {"schema.registry.url": "http://127.0.0.1:1", "value.format": "avro"},
+            "needs the option topic",
+        ),
         ({"value.columns": "a"}, "needs value.format=json"),
         ({"kafka.transactional.id": "mine"}, "kafka.transactional.id cannot be set"),
         ({"kafka.enable.idempotence": "false"}, "set the option guarantee"),
@@ -44,3 +50,20 @@ def test_a_password_is_not_shown() -> None:
 def test_a_wrong_option_is_named(wrong: dict[str, str], said: str) -> None:
     with pytest.raises(WrongOption, match=said):
         sink_options({**SERVERS, **wrong})
+
+
+def test_a_registry_has_an_address_a_subject_and_a_login_that_is_not_shown() -> None:
+    given = {
+        **SERVERS,
+        "topic": "orders",
+        "value.format": "json",
+        "schema.registry.url": "http://127.0.0.1:1",
+        "schema.registry.basic.auth.user.info": "ada:s3cret",
+        "schema.registry.subject": "com.shop.Order",
+    }
+    options = sink_options(given)
+    assert options.registry is not None
+    assert (options.registry.format, options.registry.subject) == ("json", "com.shop.Order")
+    assert options.is_value_of_columns
+    assert not options.is_json
+    assert "s3cret" not in repr(options)

@@ -1,7 +1,6 @@
 """The schema registry as queries see it: `headrace.serdes`'s client, with the errors of options.
 
-A registry that does not answer fails the batch, as its payloads may be fine. It is asked one id
-after the other, so no more than one connection is kept, and it closes with the client.
+A registry that does not answer fails the batch, as its payloads may be fine.
 """
 
 import time
@@ -40,11 +39,6 @@ class Registry:
 
     def __repr__(self) -> str:
         return repr(self._client)
-
-    def __del__(self) -> None:
-        """Plans and batches have no end at which to close what they asked."""
-        if hasattr(self, "_client"):
-            self._client.close()
 
     def schema(self, id_: int) -> RegisteredSchema | None:
         """The schema with this id, or None if the registry has none."""
