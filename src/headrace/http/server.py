@@ -18,6 +18,10 @@ from headrace.errors import HeadraceError
 from headrace.http.addresses import ListenAddress
 from headrace.http.tls import CERTIFICATE_KEY, ServerTls, distinguished_name
 
+ABORT_KEY = "headrace.abort"
+"""In the state of a request: ends its connection at once, without what is still to be sent."""
+_MESSAGE_BYTES_MAX = 1 << 20
+"""What a client may send over a WebSocket at once."""
 _BACKLOG = 512
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -64,11 +68,16 @@ async def serve(
     stop_s_max: int = 10,
     tls: ServerTls | None = None,
     has_websockets: bool = False,
+    on_stop: Callable[[], None] | None = None,
 ) -> None:
-    """Answer requests until SIGINT or SIGTERM; those under way then have `stop_s_max` to end."""
+    """Answer requests until SIGINT or SIGTERM; those under way then have `stop_s_max` to end.
+
+    `on_stop` is where answers without an end are ended.
+    """
     server = _Server(
         _config(app, connections_max, stop_s_max, tls, has_websockets=has_websockets),
         lambda: on_ready(address_of(listener)),
+        on_stop,
     )
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
@@ -91,8 +100,9 @@ def _config(
 ) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
-        http=HttpToolsProtocol if tls is None else _TlsProtocol,
+        http=_Protocol if tls is None else _TlsProtocol,
         ws="wsproto" if has_websockets else "none",
+        ws_max_size=_MESSAGE_BYTES_MAX,
         loop="none",
         lifespan="off",
         log_config=None,
@@ -109,8 +119,16 @@ def _config(
     return config
 
 
-class _TlsProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which tells requests what certificate their client has shown."""
+class _Protocol(HttpToolsProtocol):
+    """uvicorn's protocol, which lets requests end their connection."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.app_state = {**self.app_state, ABORT_KEY: transport.abort}
+
+
+class _TlsProtocol(_Protocol):
+    """The same over TLS: it tells requests what certificate their client has shown."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -122,14 +140,22 @@ class _TlsProtocol(HttpToolsProtocol):
 class _Server(uvicorn.Server):
     """uvicorn's server without its signal handlers, which would raise the signal once more."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        on_ready: Callable[[], None],
+        on_stop: Callable[[], None] | None,
+    ) -> None:
         super().__init__(config)
         self._on_ready = on_ready
+        self._on_stop = on_stop
 
     def stop(self) -> None:
         """End soon; a second call does not wait for requests that are under way."""
         self.force_exit = self.should_exit
         self.should_exit = True
+        if self._on_stop is not None:
+            self._on_stop()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)

@@ -16,6 +16,7 @@ from headrace.http.errors import JSON
 from headrace.http.operations import Operation, openapi, routes
 from headrace.rest.errors import ErrorBody, handlers, rendered
 from headrace.rest.page import page
+from headrace.rest.push.routes import StreamRoutes
 from headrace.rest.service import Service
 from headrace.rest.v2.consumers import ConsumerRoutes
 from headrace.rest.v2.produce import ProduceRoutes
@@ -48,7 +49,11 @@ def application(
     if door is not None and not door.is_open:
         middleware.append(Middleware(Access, door=door, open_paths=OPEN_PATHS, render=rendered))
     return Starlette(
-        routes=[*routes([*operations, *described.operations()]), *more_routes],
+        routes=[
+            *routes([*operations, *described.operations()]),
+            *StreamRoutes(service).routes(),
+            *more_routes,
+        ],
         middleware=middleware,
         exception_handlers=handlers(),
     )
@@ -60,6 +65,7 @@ def operations_of(service: Service) -> list[Operation]:
         *ProduceRoutes(service).operations(),
         *RecordRoutes(service).operations(),
         *ConsumerRoutes(service).operations(),
+        *StreamRoutes(service).operations(),
         *TopicRoutes(service).operations(),
         *ClusterRoutes(service).operations(),
         *ConfigRoutes(service).operations(),

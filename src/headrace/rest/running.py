@@ -32,6 +32,7 @@ def run(
                 connections_max=settings.connections_max,
                 tls=tls,
                 has_websockets=True,
+                on_stop=service.stop,
             )
 
     with asyncio.Runner(loop_factory=event_loop) as runner:

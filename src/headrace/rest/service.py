@@ -8,6 +8,7 @@ from starlette.requests import HTTPConnection
 from headrace.rest.clients import Clients
 from headrace.rest.identities import Identities
 from headrace.rest.instances import ConsumerInstances
+from headrace.rest.push.hub import Hub
 from headrace.rest.schemas import Schemas
 from headrace.rest.settings import RestSettings
 
@@ -20,10 +21,15 @@ class Service:
         self.identities = Identities(settings)
         self.schemas = Schemas(settings)
         self.instances = ConsumerInstances(settings, self.schemas)
+        self.hub = Hub(settings)
 
     def clients(self, request: HTTPConnection) -> Clients:
         """The clients that speak in the name of who sent this request."""
         return self.identities.of(request.scope)
+
+    def stop(self) -> None:
+        """End what would never end by itself, when the server is told to."""
+        self.hub.stop()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -32,5 +38,6 @@ class Service:
             try:
                 yield
             finally:
+                await self.hub.close()
                 await self.identities.close()
                 await self.schemas.close()

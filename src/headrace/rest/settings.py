@@ -69,6 +69,16 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_n
     streaming_connection_max_duration_ms: int = 86_400_000
     """How long one request of version 3 may go on sending records."""
     connections_max: int = 1_000
+    push_clients_max: int = 800
+    """How many may listen to streams; fewer than connections, so that others get through."""
+    push_readers_max: int = 100
+    """How many consumers streams may have, beside those of `consumer.instances.max`."""
+    push_heartbeat_ms: int = 15_000
+    push_stall_ms: int = 30_000
+    """How long a client may read nothing, or acknowledge nothing, before it is dropped."""
+    push_unacknowledged_max: int = 1_000
+    push_tail_bytes: int = 4 * MEBIBYTE
+    """How much of the newest records the clients of a topic share."""
     access_control_allow_origin: str = ""
     """Origins whose pages may ask, joined by commas."""
     client_identity: str = "proxy"

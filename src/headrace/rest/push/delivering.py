@@ -1,0 +1,71 @@
+"""From a feed to a connection: forms, filters, heartbeats, and an end for who does not read."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from headrace.http.errors import HttpError
+from headrace.rest.errors import RestError
+from headrace.rest.push.entries import Entry, Showing
+from headrace.rest.push.feeds import Feed
+from headrace.rest.push.requested import StreamRequest
+from headrace.rest.schemas import Schemas
+
+T = TypeVar("T")
+
+
+class Piece:
+    """Records that came together: which of them the client wants, and where they leave it."""
+
+    __slots__ = ("entries", "position", "wanted")
+
+    def __init__(
+        self, entries: list[tuple[Entry, str]], wanted: list[tuple[Entry, str]], position: str
+    ) -> None:
+        self.entries = entries
+        self.wanted = wanted
+        self.position = position
+
+
+class Pieces:
+    """The pieces of one client, in its forms and after its filter."""
+
+    def __init__(self, feed: Feed, request: StreamRequest, schemas: Schemas) -> None:
+        self._feed = feed
+        self._request = request
+        self._showing = Showing(schemas, request.formats)
+
+    async def next(self, timeout_s: float) -> Piece:
+        found = await self._feed.next(timeout_s)
+        entries = [entry for entry, _ in found]
+        if self._request.formats.require_schema:
+            await asyncio.to_thread(self._showing.prepare, entries)
+        else:
+            self._showing.prepare(entries)
+        return Piece(found, self._wanted(found), self._feed.position())
+
+    def _wanted(self, found: list[tuple[Entry, str]]) -> list[tuple[Entry, str]]:
+        filter, formats = self._request.filter, self._request.formats
+        if filter is None:
+            return found
+        return [one for one in found if one[0].verdict(formats, filter)]
+
+
+async def taken(sending: Awaitable[T], stall_s: float) -> T:
+    """What a send came to; a client that takes nothing for too long has had its chance."""
+    try:
+        async with asyncio.timeout(stall_s):
+            return await sending
+    except TimeoutError:
+        raise Stalled(
+            408, 40802, f"the client has read nothing for {stall_s:g} seconds (push.stall.ms)"
+        ) from None
+
+
+class Stalled(RestError):
+    """A client that does not read; it cannot even be told."""
+
+
+def stopping() -> HttpError:
+    """What clients are told when the proxy ends."""
+    return RestError(503, 50302, "the proxy stops; connect again and go on from the last id")

@@ -1,0 +1,176 @@
+"""Records on their way to clients: shown once per form, however many clients want them."""
+
+import base64
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+from confluent_kafka import Message
+
+from headrace.errors import HeadraceError
+from headrace.rest.formats import Format
+from headrace.rest.payloads import decode
+from headrace.rest.push.filters import Filter
+from headrace.rest.push.requested import Formats
+from headrace.rest.schemas import Schemas
+
+_OVERHEAD_BYTES = 500
+"""What a record costs beside its bytes."""
+_VERDICTS_MAX = 64
+_ENCODER = msgspec.json.Encoder()
+
+
+class ShownHeader(msgspec.Struct, frozen=True):
+    name: str
+    value: str | None
+    """In base64."""
+
+
+class ShownRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A record as clients see it; `error` says why a key or value could not be shown."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: Any
+    value: Any
+    headers: list[ShownHeader] = []
+    error: str | None = None
+
+
+class Entry:
+    """A record, and what was made of it for those who asked already."""
+
+    __slots__ = (
+        "_shown",
+        "_verdicts",
+        "headers",
+        "id",
+        "key",
+        "offset",
+        "partition",
+        "timestamp_ms",
+        "topic",
+        "value",
+    )
+
+    def __init__(self, message: Message) -> None:
+        self.topic = message.topic() or ""
+        self.partition = message.partition() or 0
+        self.offset = message.offset() or 0
+        self.timestamp_ms = message.timestamp()[1]
+        self.key: bytes | None = _bytes(message.key())
+        self.value: bytes | None = _bytes(message.value())
+        self.headers: list[tuple[str, bytes | None]] = [
+            (name, _bytes(value)) for name, value in message.headers() or ()
+        ]
+        self.id = ""
+        """Where the shared reader stands after this record."""
+        self._shown: dict[Formats, bytes] = {}
+        self._verdicts: dict[tuple[Formats, str], bool] = {}
+
+    @property
+    def weight(self) -> int:
+        """What it comes to hold of memory, about: its bytes, and them shown in a form or two."""
+        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
+        return _OVERHEAD_BYTES + 3 * (len(self.key or b"") + len(self.value or b"") + headers)
+
+    def shown(self, formats: Formats) -> bytes:
+        """One line of JSON; `Showing.prepare` has made it."""
+        return self._shown[formats]
+
+    def is_shown(self, formats: Formats) -> bool:
+        return formats in self._shown
+
+    def keep_shown(self, formats: Formats, text: bytes) -> None:
+        self._shown[formats] = text
+
+    def verdict(self, formats: Formats, filter: Filter) -> bool:
+        """Whether a filter wants it; clients with the same filter ask once."""
+        known = self._verdicts.get((formats, filter.text))
+        if known is None:
+            known = filter.accepts(self._variables(formats))
+            if len(self._verdicts) < _VERDICTS_MAX:
+                self._verdicts[formats, filter.text] = known
+        return known
+
+    def _variables(self, formats: Formats) -> dict[str, Any]:
+        shown = msgspec.json.decode(self._shown[formats])
+        return {
+            "key": _variable(self.key, formats.key, shown["key"]),
+            "value": _variable(self.value, formats.value, shown["value"]),
+            "headers": {name: _text(value) for name, value in self.headers},
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "timestamp": self.timestamp_ms,
+        }
+
+
+class Showing:
+    """Makes the JSON of records; where schemas are needed it waits for the registry in a thread."""
+
+    def __init__(self, schemas: Schemas, formats: Formats) -> None:
+        self._formats = formats
+        self._key = _decoder(schemas, formats.key, is_key=True)
+        self._value = _decoder(schemas, formats.value, is_key=False)
+
+    def prepare(self, entries: Iterable[Entry]) -> None:
+        """Show those that nobody has asked for in these forms."""
+        for entry in entries:
+            if not entry.is_shown(self._formats):
+                entry.keep_shown(self._formats, self._made(entry))
+
+    def _made(self, entry: Entry) -> bytes:
+        key, wrong_key = _attempted(self._key, entry.key, "key")
+        value, wrong_value = _attempted(self._value, entry.value, "value")
+        record = ShownRecord(
+            entry.topic,
+            entry.partition,
+            entry.offset,
+            entry.timestamp_ms,
+            key,
+            value,
+            [ShownHeader(name, _base64(part)) for name, part in entry.headers],
+            wrong_key or wrong_value,
+        )
+        text = _ENCODER.encode(record)
+        # JSON is shown as it was written; layout in it would end the line of an event.
+        if b"\n" in text or b"\r" in text:
+            text = msgspec.json.format(text, indent=-1)
+        return text
+
+
+def _decoder(schemas: Schemas, format: Format, *, is_key: bool) -> Callable[[bytes | None], Any]:
+    if format.requires_schema:
+        return schemas.decoder(format, is_key=is_key)
+    return lambda data: decode(format, data)
+
+
+def _attempted(
+    show: Callable[[bytes | None], Any], data: bytes | None, part: str
+) -> tuple[Any, str | None]:
+    """A record that cannot be shown is told as such, and holds up none of the others."""
+    try:
+        return show(data), None
+    except (ValueError, HeadraceError, RecursionError) as error:
+        return None, f"the {part} cannot be shown: {error}"[:500]
+
+
+def _variable(data: bytes | None, format: Format, shown: Any) -> Any:
+    return data if format is Format.BINARY else shown
+
+
+def _bytes(part: object) -> bytes | None:
+    if part is None or isinstance(part, bytes):
+        return part
+    return str(part).encode()
+
+
+def _base64(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode("ascii")
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode(errors="replace")

@@ -1,0 +1,120 @@
+"""Server-Sent Events: a stream as an HTTP answer without end.
+
+An event's `id` is the client's position after it, so a browser that connects again sends it as
+`Last-Event-ID` and goes on with the very next record. Where a filter lets nothing through, the
+heartbeat carries the position on.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import msgspec
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from headrace.errors import HeadraceError
+from headrace.http.errors import HttpError
+from headrace.http.server import ABORT_KEY
+from headrace.rest.errors import body_of, of_client
+from headrace.rest.push.delivering import Piece, Pieces, Stalled, stopping, taken
+from headrace.rest.push.entries import Entry
+from headrace.rest.push.feeds import Feed
+from headrace.rest.push.hub import Hub, cancelled
+from headrace.rest.push.requested import Formats, StreamRequest
+from headrace.rest.schemas import Schemas
+from headrace.rest.settings import RestSettings
+
+_log = logging.getLogger(__name__)
+
+EVENT_STREAM = "text/event-stream"
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_HEARTBEAT = b":\n\n"
+
+
+def event(entry: Entry, formats: Formats, position: str) -> bytes:
+    return b"id: %b\ndata: %b\n\n" % (position.encode(), entry.shown(formats))
+
+
+def heartbeat(position: str, last: str) -> bytes:
+    """A comment; or an id without data, which sets a browser's last id and is no event."""
+    return _HEARTBEAT if position == last else b"id: %b\n\n" % position.encode()
+
+
+def end(error: HttpError) -> bytes:
+    """The last event: why there are no more."""
+    return b"event: end\ndata: %b\n\n" % msgspec.json.encode(body_of(error))
+
+
+class EventStream(Response):
+    """The answer of one client, until it goes, stalls, or something else ends it."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        request: StreamRequest,
+        schemas: Schemas,
+        hub: Hub,
+        settings: RestSettings,
+    ) -> None:
+        super().__init__(media_type=EVENT_STREAM, headers=_HEADERS)
+        del self.headers["content-length"]
+        self._feed = feed
+        self._request = request
+        self._pieces = Pieces(feed, request, schemas)
+        self._hub = hub
+        self._heartbeat_s = settings.push_heartbeat_ms / 1000
+        self._stall_s = settings.push_stall_ms / 1000
+        self._last = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        abort = scope.get("state", {}).get(ABORT_KEY)
+        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        delivering = asyncio.create_task(self._deliver(send, abort))
+        self._hub.add_stream(delivering)
+        gone = asyncio.create_task(_until_gone(receive))
+        try:
+            await asyncio.wait({delivering, gone}, return_when=asyncio.FIRST_COMPLETED)
+            is_gone = gone.done()
+        finally:
+            await cancelled(gone)
+            await cancelled(delivering)
+        if not is_gone:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _deliver(self, send: Send, abort: Callable[[], None] | None) -> None:
+        """Send until something ends it; then say what, unless the client is beyond hearing."""
+        try:
+            await self._send(send, _HEARTBEAT)  # Proxies in between see the answer begin.
+            while True:
+                await self._send_piece(send, await self._pieces.next(self._heartbeat_s))
+        except Stalled as error:
+            _log.warning("a client of %s is dropped: %s", self._request.topic, error)
+            if abort is not None:
+                abort()
+        except HeadraceError as error:
+            await self._send(send, end(of_client(error)))
+        except asyncio.CancelledError:
+            if self._hub.is_stopping:
+                await self._send(send, end(stopping()))
+            raise
+
+    async def _send_piece(self, send: Send, piece: Piece) -> None:
+        if piece.wanted:
+            formats = self._request.formats
+            await self._send(send, b"".join([event(one, formats, id) for one, id in piece.wanted]))
+            self._last = piece.wanted[-1][1]
+        elif not piece.entries:
+            await self._send(send, heartbeat(piece.position, self._last))
+            self._last = piece.position
+        for entry, _ in piece.entries:
+            self._feed.delivered(entry.partition, entry.offset)
+
+    async def _send(self, send: Send, body: bytes) -> None:
+        message = {"type": "http.response.body", "body": body, "more_body": True}
+        await taken(send(message), self._stall_s)
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,193 @@
+"""What one client of a stream is given, wherever it comes from.
+
+`PositionFeed` stands at offsets of its own: it reads by a consumer of its own while it is behind,
+and goes over to the shared tail as soon as nothing is missed by that. `GroupFeed` is a member of a
+consumer group.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Protocol
+
+from headrace.rest.push.entries import Entry
+from headrace.rest.push.hub import Hub, TailKey
+from headrace.rest.push.positions import written
+from headrace.rest.push.reading import Reader
+from headrace.rest.push.requested import StreamRequest
+from headrace.rest.push.tail import Tail
+
+_COMMIT_S = 1.0
+_SLICE_S = 1.0
+
+
+class Feed(Protocol):
+    """Records in pieces, and where the client stands."""
+
+    async def next(self, timeout_s: float) -> list[tuple[Entry, str]]:
+        """The next records, each with the position after it; none if the time is up."""
+        ...
+
+    def position(self) -> str:
+        """Where the client stands after all that it was given."""
+        ...
+
+    def delivered(self, partition: int, offset: int) -> None:
+        """The client has this record, and all before it in its partition."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+async def opened(hub: Hub, properties: Mapping[str, str], request: StreamRequest) -> Feed:
+    """The feed of a client; what is wrong is told here, before anything is sent."""
+    if request.group is not None:
+        return await GroupFeed.opened(hub, {**properties, "group.id": request.group}, request)
+    return await PositionFeed.opened(hub, properties, request)
+
+
+class PositionFeed:
+    """Stands at offsets that nobody commits; the client keeps them."""
+
+    def __init__(self, hub: Hub, properties: Mapping[str, str], request: StreamRequest) -> None:
+        self._hub = hub
+        self._properties = properties
+        self._topic = request.topic
+        self._key: TailKey = tuple(sorted(properties.items())), request.topic, request.partitions
+        self._positions: dict[int, int] = {}
+        self._reader: Reader | None = None
+        self._tail: Tail | None = None
+        self._cursor = 0
+        self._is_aligned = False
+
+    @classmethod
+    async def opened(
+        cls, hub: Hub, properties: Mapping[str, str], request: StreamRequest
+    ) -> "PositionFeed":
+        feed = cls(hub, properties, request)
+        if request.is_at_the_tail:
+            tail = await hub.tail(feed._key)
+            feed._positions = dict(tail.ring.positions)
+            feed._join(tail, tail.ring.end)
+            return feed
+        feed._reader = hub.reader(properties)
+        try:
+            feed._positions = await feed._reader.begin(request)
+        except BaseException:
+            await feed.close()
+            raise
+        return feed
+
+    @property
+    def is_sharing(self) -> bool:
+        return self._tail is not None
+
+    async def next(self, timeout_s: float) -> list[tuple[Entry, str]]:
+        if self._tail is not None:
+            entries = await self._tail.after(self._cursor, timeout_s)
+            if entries is not None:
+                self._cursor += len(entries)
+                return self._numbered(entries)
+            await self._leave()
+        assert self._reader is not None
+        # In slices, so that an end that is reached soon leads to the tail soon.
+        entries = await self._reader.read(min(timeout_s, _SLICE_S))
+        if not entries:
+            await self._go_over()
+        return self._numbered(entries)
+
+    def position(self) -> str:
+        return written(self._positions)
+
+    def delivered(self, partition: int, offset: int) -> None:
+        """Nobody commits it."""
+
+    async def close(self) -> None:
+        if self._tail is not None:
+            self._tail.clients -= 1
+            self._tail = None
+        if self._reader is not None:
+            reader, self._reader = self._reader, None
+            await self._hub.release(reader)
+
+    def _numbered(self, entries: list[Entry]) -> list[tuple[Entry, str]]:
+        positions = self._positions
+        found = []
+        for entry in entries:
+            if entry.offset < positions.get(entry.partition, 0):
+                continue  # The ring begins before the client's place.
+            positions[entry.partition] = entry.offset + 1
+            found.append((entry, entry.id if self._is_aligned else written(positions)))
+        if self._tail is not None and not self._is_aligned and self._cursor == self._tail.ring.end:
+            self._is_aligned = positions == self._tail.ring.positions
+        return found
+
+    def _join(self, tail: Tail, cursor: int) -> None:
+        self._tail, self._cursor = tail, cursor
+        self._is_aligned = self._positions == tail.ring.positions and cursor == tail.ring.end
+        tail.clients += 1
+
+    async def _go_over(self) -> None:
+        """Share the tail from here on, if it holds all that comes next."""
+        if self._hub.is_stopping:
+            return
+        tail = await self._hub.tail(self._key)
+        if tail.failure is None and tail.ring.holds_all_after(self._positions):
+            assert self._reader is not None
+            self._join(tail, tail.ring.first)
+            reader, self._reader = self._reader, None
+            await self._hub.release(reader)
+
+    async def _leave(self) -> None:
+        """The ring has overtaken this client: it reads on by itself, at its own pace."""
+        reader = self._hub.reader(self._properties)
+        assert self._tail is not None
+        self._tail.clients -= 1
+        self._tail, self._reader = None, reader
+        await reader.go_on(self._topic, self._positions)
+
+
+class GroupFeed:
+    """A member of a group; what was delivered is committed once in a while."""
+
+    def __init__(self, hub: Hub, reader: Reader, topic: str) -> None:
+        self._hub = hub
+        self._reader = reader
+        self._topic = topic
+        self._positions: dict[int, int] = {}
+        self._committed_at = asyncio.get_running_loop().time()
+
+    @classmethod
+    async def opened(
+        cls, hub: Hub, properties: Mapping[str, str], request: StreamRequest
+    ) -> "GroupFeed":
+        reader = hub.reader({**properties, "auto.offset.reset": request.start.value})
+        try:
+            await reader.join([request.topic])
+        except BaseException:
+            await hub.release(reader)
+            raise
+        return cls(hub, reader, request.topic)
+
+    async def next(self, timeout_s: float) -> list[tuple[Entry, str]]:
+        await self._commit_if_due()
+        wait_s = min(timeout_s, _COMMIT_S) if self._reader.has_to_commit else timeout_s
+        found = []
+        for entry in await self._reader.read(wait_s):
+            self._positions[entry.partition] = entry.offset + 1
+            found.append((entry, written(self._positions)))
+        return found
+
+    def position(self) -> str:
+        return written(self._positions)
+
+    def delivered(self, partition: int, offset: int) -> None:
+        self._reader.note(self._topic, partition, offset + 1)
+
+    async def close(self) -> None:
+        await self._hub.release(self._reader)
+
+    async def _commit_if_due(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._reader.has_to_commit and now - self._committed_at >= _COMMIT_S:
+            await self._reader.commit()
+            self._committed_at = now
