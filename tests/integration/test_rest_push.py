@@ -78,7 +78,7 @@ class Events:
 
 @contextmanager
 def listening(
-    running: Proxy, topic: str, headers: dict[str, str] | None = None, **parameters: str
+    running: Proxy, topic: str, headers: dict[str, str] | None = None, /, **parameters: str
 ) -> Iterator[Events]:
     """A client that listens; its stream has begun."""
     url = f"{running.url}/topics/{topic}/stream"
@@ -388,7 +388,8 @@ def test_a_socket_is_refused_with_the_reason(running: Proxy, node: Node, topic: 
 
 def test_pages_of_other_sites_open_no_socket(running: Proxy, node: Node, topic: str) -> None:
     url = f"{running.url.replace('http', 'ws', 1)}/topics/{topic}/stream"
-    with pytest.raises(InvalidStatus) as refused, connect(url, origin="https://example.com"):
+    foreign = {"Origin": "https://example.com"}
+    with pytest.raises(InvalidStatus) as refused, connect(url, additional_headers=foreign):
         pass
     assert refused.value.response.status_code == 403
 

@@ -44,6 +44,11 @@ class Transactions:
         self._is_initialized = False
         self._is_over = False
 
+    @property
+    def is_over(self) -> bool:
+        """Whether this producer can do no transaction any more."""
+        return self._is_over
+
     def initialize(self) -> None:
         """Take over the transactional id, and end what its last owner left open."""
         if not self._is_initialized:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from headrace.rest.admin_pool import AdminPool
 from headrace.rest.sending import RecordSender
 from headrace.rest.settings import RestSettings
+from headrace.rest.transactional import TransactionPool
 
 _SENDERS_MAX = 8
 """One for the usual properties, the others for properties that requests have chosen."""
@@ -21,6 +22,13 @@ class Clients:
         self._senders: OrderedDict[tuple[tuple[str, str], ...], RecordSender] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
         self.admin = AdminPool(self._properties("admin"), settings.timeout_s)
+        self.transactions = TransactionPool(
+            self._properties("producer"),
+            self._properties("consumer"),
+            instance=settings.id,
+            size=settings.transaction_producers_max,
+            timeout_s=settings.timeout_s,
+        )
         self._cluster_id: str | None = None
 
     def sender(self, overrides: Mapping[str, str] | None = None) -> RecordSender:
@@ -52,7 +60,9 @@ class Clients:
 
     async def close(self) -> None:
         senders = [sender.close() for sender in self._senders.values()]
-        await asyncio.gather(*senders, self.admin.close(), *self._closing)
+        await asyncio.gather(
+            *senders, self.admin.close(), self.transactions.close(), *self._closing
+        )
 
     def _properties(self, kind: str) -> dict[str, str]:
         return {**self._settings.properties_of(kind), **self._identity}

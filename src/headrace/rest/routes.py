@@ -26,6 +26,7 @@ from headrace.rest.v3.acls import AclRoutes
 from headrace.rest.v3.clusters import ClusterRoutes
 from headrace.rest.v3.configs import ConfigRoutes
 from headrace.rest.v3.groups import GroupRoutes
+from headrace.rest.v3.multi_topic import MultiTopicRoutes
 from headrace.rest.v3.records import RecordRoutes
 
 OPEN_PATHS = ("/health", "/ready")
@@ -64,6 +65,7 @@ def operations_of(service: Service) -> list[Operation]:
     return [
         *ProduceRoutes(service).operations(),
         *RecordRoutes(service).operations(),
+        *MultiTopicRoutes(service).operations(),
         *ConsumerRoutes(service).operations(),
         *StreamRoutes(service).operations(),
         *TopicRoutes(service).operations(),

@@ -69,6 +69,8 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_n
     streaming_connection_max_duration_ms: int = 86_400_000
     """How long one request of version 3 may go on sending records."""
     connections_max: int = 1_000
+    transaction_producers_max: int = 4
+    """How many transactions of one identity may be under way."""
     push_clients_max: int = 800
     """How many may listen to streams; fewer than connections, so that others get through."""
     push_readers_max: int = 100

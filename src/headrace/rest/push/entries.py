@@ -62,9 +62,7 @@ class Entry:
         self.timestamp_ms = message.timestamp()[1]
         self.key: bytes | None = _bytes(message.key())
         self.value: bytes | None = _bytes(message.value())
-        self.headers: list[tuple[str, bytes | None]] = [
-            (name, _bytes(value)) for name, value in message.headers() or ()
-        ]
+        self.headers = _headers(message)
         self.id = ""
         """Where the shared reader stands after this record."""
         self._shown: dict[Formats, bytes] = {}
@@ -160,6 +158,12 @@ def _attempted(
 
 def _variable(data: bytes | None, format: Format, shown: Any) -> Any:
     return data if format is Format.BINARY else shown
+
+
+def _headers(message: Message) -> list[tuple[str, bytes | None]]:
+    given = message.headers() or []
+    pairs = given.items() if isinstance(given, dict) else given
+    return [(name, _bytes(value)) for name, value in pairs]
 
 
 def _bytes(part: object) -> bytes | None:

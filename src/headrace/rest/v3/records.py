@@ -130,7 +130,7 @@ class BatchAnswer(msgspec.Struct, frozen=True):
     failures: list[EntryFailure]
 
 
-class _Prepared(msgspec.Struct):
+class Prepared(msgspec.Struct):
     """A record as bytes, and what is to be said of its parts."""
 
     record: OutgoingRecord
@@ -205,7 +205,7 @@ class RecordRoutes:
         production = await self._production(request)
         body = await read_body(request, self._service.settings.request_max_bytes)
         batch = _batch(body, self._service.settings.produce_batch_maximum_entries)
-        results = await production.results_of([_Decoded(one) for one in batch.entries])
+        results = await production.results_of([Decoded(one) for one in batch.entries])
         successes, failures = [], []
         for entry, result in zip(batch.entries, results, strict=True):
             if isinstance(result, ErrorBody):
@@ -216,7 +216,7 @@ class RecordRoutes:
                 successes.append(EntryAnswer(entry.id, **fields))
         return Response(_ENCODER.encode(BatchAnswer(successes, failures)), 207, media_type=JSON)
 
-    async def _production(self, request: Request) -> "_Production":
+    async def _production(self, request: Request) -> "Production":
         check_json(request)
         clients = self._service.clients(request)
         chosen = None
@@ -224,24 +224,24 @@ class RecordRoutes:
             given = dict(request.query_params)
             chosen = overrides.checked(given, overrides.PRODUCER, bad_request)
         context = await Context.of(self._service, request)
-        return _Production(self._service, clients.sender(chosen), context)
+        return Production(self._service, clients.sender(chosen), context.topic, context.cluster_id)
 
 
-class _Decoded(msgspec.Struct):
+class Decoded(msgspec.Struct):
     """A record of a request, or why it is none."""
 
     body: RecordBody | None = None
     failure: HeadraceError | None = None
 
 
-class _Production:
+class Production:
     """The records of one request on their way to a topic."""
 
-    def __init__(self, service: Service, sender: RecordSender, context: Context) -> None:
+    def __init__(self, service: Service, sender: RecordSender, topic: str, cluster_id: str) -> None:
         self._service = service
         self._sender = sender
-        self._topic = context.topic
-        self._cluster_id = context.cluster_id
+        self._topic = topic
+        self._cluster_id = cluster_id
 
     async def streamed(self, request: Request) -> AsyncIterator[bytes]:
         """Results as they become known, in the order of the records."""
@@ -286,32 +286,33 @@ class _Production:
         """What became of records that came together, in their order."""
         return await self.results_of([_decoded(one) for one in values])
 
-    async def results_of(self, decoded: Sequence[_Decoded]) -> list[Result]:
+    async def results_of(self, decoded: Sequence[Decoded]) -> list[Result]:
         try:
             count = await self._sender.partitions_of(self._topic)
         except HeadraceError as error:
             return [body_of(of_client(error)) for _ in decoded]
         prepared = [await self._prepared(one, count) for one in decoded]
-        sent = iter(await self._send([one for one in prepared if isinstance(one, _Prepared)]))
+        sent = iter(await self._send([one for one in prepared if isinstance(one, Prepared)]))
         return [
-            one if isinstance(one, ErrorBody) else self._result(one, next(sent)) for one in prepared
+            one if isinstance(one, ErrorBody) else self.result(one, next(sent)) for one in prepared
         ]
 
-    async def _send(self, prepared: Sequence[_Prepared]) -> list[Sent]:
+    async def _send(self, prepared: Sequence[Prepared]) -> list[Sent]:
         if not prepared:
             return []
         return await self._sender.send(self._topic, [one.record for one in prepared])
 
-    async def _prepared(self, decoded: _Decoded, partitions: int) -> _Prepared | ErrorBody:
+    async def _prepared(self, decoded: Decoded, partitions: int) -> Prepared | ErrorBody:
         try:
             if decoded.failure is not None:
                 raise decoded.failure
             assert decoded.body is not None
-            return await self._encoded(decoded.body, partitions)
+            return await self.encoded(decoded.body, partitions)
         except HeadraceError as error:
             return body_of(of_client(error))
 
-    async def _encoded(self, body: RecordBody, partitions: int) -> _Prepared:
+    async def encoded(self, body: RecordBody, partitions: int) -> Prepared:
+        """A record as bytes; raises what is wrong with it."""
         partition = body.partition_id
         if partition is not None and not 0 <= partition < partitions:
             raise partition_not_found()
@@ -324,7 +325,7 @@ class _Production:
         record = OutgoingRecord(
             value, key, ANY_PARTITION if partition is None else partition, stamp, headers
         )
-        return _Prepared(record, shown_key, shown_value)
+        return Prepared(record, shown_key, shown_value)
 
     async def _part(
         self, part: RecordPart | None, *, is_key: bool
@@ -341,12 +342,16 @@ class _Production:
         data = schema.encode(part.data)
         return data, _with_schema(schema, data)
 
-    def _result(self, prepared: _Prepared, sent: Sent) -> Result:
+    def result(self, prepared: Prepared, sent: Sent) -> Result:
         failure = sent.failure
         if failure is not None:
             return body_of(of_client(failure))
-        partition, offset = sent.place
-        stamp = sent.timestamp_ms
+        return self.shown(prepared, *sent.place, sent.timestamp_ms)
+
+    def shown(
+        self, prepared: Prepared, partition: int | None, offset: int | None, stamp: int
+    ) -> RecordAnswer:
+        """The answer for a record that is written."""
         return RecordAnswer(
             200,
             self._cluster_id,
@@ -374,11 +379,11 @@ def _with_schema(schema: Registered, data: bytes | None) -> PartAnswer:
     )
 
 
-def _decoded(value: bytes) -> _Decoded:
+def _decoded(value: bytes) -> Decoded:
     try:
-        return _Decoded(_DECODER.decode(without_layout(value)))
+        return Decoded(_DECODER.decode(without_layout(value)))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return _Decoded(failure=bad_request(f"Error processing JSON: {error}"))
+        return Decoded(failure=bad_request(f"Error processing JSON: {error}"))
 
 
 def _batch(body: bytes, entries_max: int) -> Batch:

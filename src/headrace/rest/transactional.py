@@ -1,0 +1,296 @@
+"""Transactions of callers: a few transactional producers, each with a name of its own.
+
+A producer serves one transaction at a time, in its thread. Its `transactional.id` is made of the
+proxy's `id`, so that a proxy that starts again ends at once what its last run left open; without
+an `id` the broker ends it by time.
+"""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import confluent_kafka
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from headrace.client.async_thread import ClientThread
+from headrace.client.librdkafka import created, exception_for
+from headrace.client.librdkafka_log import FoldedLog
+from headrace.client.partitioners import JAVA_DEFAULT
+from headrace.client.producer_transactions import TransactionAborted, Transactions
+from headrace.client.properties import split
+from headrace.errors import HeadraceError
+from headrace.http.errors import HttpError, Unavailable
+from headrace.rest.errors import RestError, of_client
+from headrace.rest.sending import OutgoingRecord
+
+_log = logging.getLogger(__name__)
+
+_DEFAULTS: dict[str, Any] = {
+    "client.id": "headrace-rest",
+    "linger.ms": 1,
+    "partitioner": JAVA_DEFAULT,
+    "queue.buffering.max.kbytes": 1 << 17,
+}
+_POLL_S = 0.05
+_OUTCOME_UNKNOWN = 50003
+
+
+class TopicRecord(msgspec.Struct, frozen=True):
+    """A record and where it goes."""
+
+    topic: str
+    record: OutgoingRecord
+
+
+class GroupOffsets(msgspec.Struct, frozen=True):
+    """Offsets that a group commits by the same transaction."""
+
+    group: str
+    offsets: list[TopicPartition]
+
+
+class Written(msgspec.Struct, frozen=True):
+    """Where a record of a committed transaction lies."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+
+
+class TransactionPool:
+    """The transactional producers of one identity; made when first needed."""
+
+    def __init__(
+        self,
+        producer: Mapping[str, str],
+        consumer: Mapping[str, str],
+        *,
+        instance: str,
+        size: int,
+        timeout_s: float,
+    ) -> None:
+        self._producer = producer
+        self._consumer = consumer
+        self._prefix = _prefix(instance, producer)
+        self._size = size
+        self._timeout_s = timeout_s
+        self._free: asyncio.Queue[_Member] = asyncio.Queue()
+        self._members: list[_Member] = []
+
+    async def run(
+        self, records: Sequence[TopicRecord], offsets: GroupOffsets | None
+    ) -> list[Written]:
+        """Write all records and offsets, or none; an error says which record was at fault."""
+        member = await self._take()
+        running = member.thread.start(member.run, records, offsets)
+        # Whoever waits may give up; the producer is free when its thread is.
+        running.add_done_callback(lambda _: self._free.put_nowait(member))
+        try:
+            async with asyncio.timeout(3 * self._timeout_s):
+                return await asyncio.shield(running)
+        except TimeoutError:
+            raise _unknown("it took too long") from None
+
+    async def close(self) -> None:
+        for member in self._members:
+            member.thread.close()
+
+    async def _take(self) -> "_Member":
+        if self._free.empty() and len(self._members) < self._size:
+            name = f"{self._prefix}-{len(self._members)}"
+            member = _Member(self._producer, self._consumer, name, self._timeout_s)
+            self._members.append(member)
+            return member
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._free.get()
+        except TimeoutError:
+            raise Unavailable(
+                f"{self._size} transactions are under way (transaction.producers.max);"
+                " try again later"
+            ) from None
+
+
+class _Member:
+    """A producer and its thread."""
+
+    def __init__(
+        self, producer: Mapping[str, str], consumer: Mapping[str, str], name: str, timeout_s: float
+    ) -> None:
+        given, _ = split(producer)
+        timeout_ms = int(timeout_s * 1000)
+        self._settings: dict[str, Any] = {
+            **_DEFAULTS,
+            "logger": FoldedLog(),
+            **given,
+            "acks": "all",
+            "enable.idempotence": True,
+            "message.timeout.ms": timeout_ms,
+            # A transaction has four steps at most, each within the time limit.
+            "transaction.timeout.ms": 4 * timeout_ms,
+            "transactional.id": name,
+        }
+        self._consumer, _ = split(consumer)
+        self._timeout_s = timeout_s
+        self._producer: confluent_kafka.Producer | None = None
+        self._transactions: Transactions | None = None
+        self.thread = ClientThread("headrace-rest-transactions")
+
+    def run(self, records: Sequence[TopicRecord], offsets: GroupOffsets | None) -> list[Written]:
+        """One transaction from begin to end; runs in the thread."""
+        producer, transactions = self._begun()
+        try:
+            written = self._written(producer, records)
+            if offsets is not None:
+                self._send_offsets(transactions, offsets)
+        except HeadraceError:
+            self._abort(transactions)
+            raise
+        self._commit(transactions)
+        return written
+
+    def _begun(self) -> tuple[confluent_kafka.Producer, Transactions]:
+        if self._producer is None or self._transactions is None:
+            self._producer = created(confluent_kafka.Producer, self._settings)
+            self._transactions = Transactions(self._producer, self._timeout_s)
+        try:
+            self._transactions.begin()
+        except HeadraceError:
+            self._forget()
+            raise
+        return self._producer, self._transactions
+
+    def _written(
+        self, producer: confluent_kafka.Producer, records: Sequence[TopicRecord]
+    ) -> list[Written]:
+        outcomes = _Outcomes(len(records))
+        for index, one in enumerate(records):
+            record = one.record
+            try:
+                producer.produce(
+                    one.topic,
+                    record.value,
+                    record.key,
+                    record.partition,
+                    on_delivery=outcomes.callback(index),
+                    timestamp=record.timestamp_ms,
+                    headers=record.headers,
+                )
+            except KafkaException as error:
+                raise at_record(exception_for(error.args[0]), index, one.topic) from None
+            except BufferError as error:
+                raise Unavailable(f"the transaction is too large to be held: {error}") from None
+        deadline = time.monotonic() + self._timeout_s
+        while outcomes.left and outcomes.failed is None and time.monotonic() < deadline:
+            producer.flush(_POLL_S)
+        if outcomes.failed is not None:
+            index, failure = outcomes.failed
+            raise at_record(exception_for(failure), index, records[index].topic)
+        if outcomes.left:
+            raise RestError(503, 50302, "nothing was written: the brokers took too long")
+        return outcomes.written()
+
+    def _send_offsets(self, transactions: Transactions, offsets: GroupOffsets) -> None:
+        member = _OutsideMember(self._consumer, offsets)
+        try:
+            transactions.send_offsets(member)
+        except HeadraceError as error:
+            found = of_client(error)
+            raise _refused(found, f"offsets of group {offsets.group!r}: {found}") from error
+        finally:
+            member.close()
+
+    def _commit(self, transactions: Transactions) -> None:
+        try:
+            transactions.commit()
+        except TransactionAborted as error:
+            self._abort(transactions)
+            raise _refused(of_client(error), str(error)) from error
+        except HeadraceError as error:
+            self._forget()
+            raise _unknown(str(error)) from error
+
+    def _abort(self, transactions: Transactions) -> None:
+        """A producer that could not abort is made anew: its first step ends what is left open."""
+        transactions.abort()
+        if transactions.is_over:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._producer = self._transactions = None
+
+
+class _OutsideMember:
+    """Who commits for a group without being of it."""
+
+    def __init__(self, properties: Mapping[str, Any], offsets: GroupOffsets) -> None:
+        self._offsets = offsets.offsets
+        settings = {**properties, "logger": FoldedLog(), "group.id": offsets.group}
+        self._consumer = created(confluent_kafka.Consumer, settings)
+
+    def uncommitted(self) -> list[TopicPartition]:
+        return self._offsets
+
+    def group_metadata(self) -> object:
+        return self._consumer.consumer_group_metadata()
+
+    def close(self) -> None:
+        with suppress(RuntimeError):
+            self._consumer.close()
+
+
+class _Outcomes:
+    """What becomes of the records, as librdkafka tells it."""
+
+    def __init__(self, count: int) -> None:
+        self._messages: list[Message | None] = [None] * count
+        self.left = count
+        self.failed: tuple[int, KafkaError] | None = None
+
+    def callback(self, index: int) -> Any:
+        def note(error: KafkaError | None, message: Message) -> None:
+            self.left -= 1
+            self._messages[index] = message
+            if error is not None and self.failed is None:
+                self.failed = index, error
+
+        return note
+
+    def written(self) -> list[Written]:
+        return [
+            Written(one.partition() or 0, one.offset() or 0, one.timestamp()[1])
+            for one in self._messages
+            if one is not None
+        ]
+
+
+def at_record(error: HeadraceError, index: int, topic: str) -> RestError:
+    """An error that says which record it was; records count from 0."""
+    found = of_client(error)
+    return _refused(found, f"record {index} for topic {topic!r}: {found}")
+
+
+def _refused(error: HttpError, reason: str) -> RestError:
+    code = getattr(error, "code", error.status)
+    return RestError(error.status, code, f"nothing was written: {reason}")
+
+
+def _unknown(reason: str) -> RestError:
+    return RestError(
+        500,
+        _OUTCOME_UNKNOWN,
+        f"it is not known whether the transaction is committed: {reason}; look before you repeat",
+    )
+
+
+def _prefix(instance: str, properties: Mapping[str, str]) -> str:
+    """Callers of different names never meet in one transactional id."""
+    name = instance or str(uuid4())
+    identity = hashlib.sha256(repr(sorted(properties.items())).encode()).hexdigest()[:12]
+    return f"headrace-rest-{name}-{identity}"

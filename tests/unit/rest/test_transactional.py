@@ -1,0 +1,31 @@
+"""What callers of transactions are told, and the names of their producers."""
+
+from headrace.errors import MessageTooLarge
+from headrace.rest.errors import topic_not_found
+from headrace.rest.transactional import TransactionPool, at_record
+
+
+def pool(instance: str, **properties: str) -> TransactionPool:
+    return TransactionPool(properties, {}, instance=instance, size=1, timeout_s=1)
+
+
+def test_an_error_keeps_its_code_and_names_the_record() -> None:
+    found = at_record(topic_not_found(), 3, "orders")
+    assert (found.status, found.code) == (404, 40401)
+    assert str(found) == "nothing was written: record 3 for topic 'orders': Topic not found."
+
+
+def test_an_error_of_the_broker_gets_the_status_of_its_kind() -> None:
+    assert at_record(MessageTooLarge("big"), 0, "orders").status == 413
+
+
+async def test_a_proxy_with_an_id_keeps_its_transactional_ids() -> None:
+    assert pool("a")._prefix == pool("a")._prefix != pool("b")._prefix
+
+
+async def test_proxies_without_an_id_never_meet() -> None:
+    assert pool("")._prefix != pool("")._prefix
+
+
+async def test_identities_never_meet() -> None:
+    assert pool("a", **{"sasl.username": "ada"})._prefix != pool("a")._prefix
