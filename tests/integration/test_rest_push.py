@@ -467,6 +467,16 @@ def test_clients_are_told_when_the_proxy_stops(node: Node, tmp_path: Path) -> No
     assert (event["event"], event["data"]["error_code"]) == ("end", 50302)
 
 
+def test_a_stream_lasts_as_long_as_it_may(node: Node, tmp_path: Path, topic: str) -> None:
+    options = ["--set", "push.duration.max.ms=200"]
+    with proxy(node.address, tmp_path / "proxy.log", options) as found:
+        answer = httpx2.get(f"{found.url}/topics/{topic}/stream", timeout=SECONDS_MAX)
+        with connected(found, topic) as socket:
+            last = until_end(socket)
+    assert (answer.status_code, answer.text[:3]) == (200, ":\n\n")
+    assert (last["type"], last["error_code"]) == ("end", 50303)
+
+
 def test_what_was_not_acknowledged_comes_again_after_the_proxy_is_killed(
     node: Node, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ from headrace.rest.v3.configs import ConfigRoutes
 from headrace.rest.v3.groups import GroupRoutes
 from headrace.rest.v3.multi_topic import MultiTopicRoutes
 from headrace.rest.v3.records import RecordRoutes
+from headrace.rest.webhooks.routes import SubscriptionRoutes
 
 OPEN_PATHS = ("/health", "/ready")
 _TITLE = "Headrace REST proxy"
@@ -68,6 +69,7 @@ def operations_of(service: Service) -> list[Operation]:
         *MultiTopicRoutes(service).operations(),
         *ConsumerRoutes(service).operations(),
         *StreamRoutes(service).operations(),
+        *SubscriptionRoutes(service).operations(),
         *TopicRoutes(service).operations(),
         *ClusterRoutes(service).operations(),
         *ConfigRoutes(service).operations(),

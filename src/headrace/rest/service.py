@@ -11,6 +11,7 @@ from headrace.rest.instances import ConsumerInstances
 from headrace.rest.push.hub import Hub
 from headrace.rest.schemas import Schemas
 from headrace.rest.settings import RestSettings
+from headrace.rest.webhooks.subscriptions import Subscriptions
 
 
 class Service:
@@ -22,6 +23,7 @@ class Service:
         self.schemas = Schemas(settings)
         self.instances = ConsumerInstances(settings, self.schemas)
         self.hub = Hub(settings)
+        self.subscriptions = Subscriptions(settings, self.identities, self.schemas, self.hub)
 
     def clients(self, request: HTTPConnection) -> Clients:
         """The clients that speak in the name of who sent this request."""
@@ -36,7 +38,8 @@ class Service:
         """Consumers expire while this is open; at its end all clients are closed."""
         async with self.instances.expiring():
             try:
-                yield
+                async with self.subscriptions.running():
+                    yield
             finally:
                 await self.hub.close()
                 await self.identities.close()

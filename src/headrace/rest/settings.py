@@ -71,6 +71,12 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_n
     connections_max: int = 1_000
     transaction_producers_max: int = 4
     """How many transactions of one identity may be under way."""
+    webhook_targets: str = ""
+    """Where webhooks may go: hosts, addresses and networks, each with :port or not."""
+    webhook_secrets_file: str | None = None
+    """Secrets by name, as properties; subscriptions name them and never hold them."""
+    subscriptions_topic: str = "_rest_subscriptions"
+    subscriptions_max: int = 50
     push_clients_max: int = 800
     """How many may listen to streams; fewer than connections, so that others get through."""
     push_readers_max: int = 100
@@ -78,6 +84,8 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_n
     push_heartbeat_ms: int = 15_000
     push_stall_ms: int = 30_000
     """How long a client may read nothing, or acknowledge nothing, before it is dropped."""
+    push_duration_max_ms: int = 0
+    """How long a stream may last before its client has to connect, and log in, again; 0 is ever."""
     push_unacknowledged_max: int = 1_000
     push_tail_bytes: int = 4 * MEBIBYTE
     """How much of the newest records the clients of a topic share."""

@@ -1,6 +1,7 @@
 """From a feed to a connection: forms, filters, heartbeats, and an end for who does not read."""
 
 import asyncio
+import math
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -64,6 +65,30 @@ async def taken(sending: Awaitable[T], stall_s: float) -> T:
 
 class Stalled(RestError):
     """A client that does not read; it cannot even be told."""
+
+
+class Lifetime:
+    """How long a stream may last, and how long it may wait for a record until then."""
+
+    def __init__(self, heartbeat_ms: int, duration_max_ms: int) -> None:
+        self._heartbeat_s = heartbeat_ms / 1000
+        self._loop = asyncio.get_running_loop()
+        lasts_s = duration_max_ms / 1000 if duration_max_ms else math.inf
+        self._until = self._loop.time() + lasts_s
+
+    @property
+    def is_over(self) -> bool:
+        return self._loop.time() >= self._until
+
+    def wait_s(self) -> float:
+        return max(0.0, min(self._heartbeat_s, self._until - self._loop.time()))
+
+
+def over() -> HttpError:
+    """What clients are told whose time is up."""
+    return RestError(
+        503, 50303, "the stream has lasted as long as it may (push.duration.max.ms): connect again"
+    )
 
 
 def stopping() -> HttpError:

@@ -17,7 +17,7 @@ from headrace.errors import HeadraceError
 from headrace.http.errors import HttpError
 from headrace.http.server import ABORT_KEY
 from headrace.rest.errors import body_of, of_client
-from headrace.rest.push.delivering import Piece, Pieces, Stalled, stopping, taken
+from headrace.rest.push.delivering import Lifetime, Piece, Pieces, Stalled, stopping, taken
 from headrace.rest.push.entries import Entry
 from headrace.rest.push.feeds import Feed
 from headrace.rest.push.hub import Hub, cancelled
@@ -63,7 +63,7 @@ class EventStream(Response):
         self._request = request
         self._pieces = Pieces(feed, request, schemas)
         self._hub = hub
-        self._heartbeat_s = settings.push_heartbeat_ms / 1000
+        self._lifetime = Lifetime(settings.push_heartbeat_ms, settings.push_duration_max_ms)
         self._stall_s = settings.push_stall_ms / 1000
         self._last = ""
 
@@ -86,8 +86,8 @@ class EventStream(Response):
         """Send until something ends it; then say what, unless the client is beyond hearing."""
         try:
             await self._send(send, _HEARTBEAT)  # Proxies in between see the answer begin.
-            while True:
-                await self._send_piece(send, await self._pieces.next(self._heartbeat_s))
+            while not self._lifetime.is_over:
+                await self._send_piece(send, await self._pieces.next(self._lifetime.wait_s()))
         except Stalled as error:
             _log.warning("a client of %s is dropped: %s", self._request.topic, error)
             if abort is not None:

@@ -98,16 +98,12 @@ class Reader:
         """How many records the group has not done with, in this member's partitions."""
         return await self._run(self._lag)
 
-    async def pause(self) -> None:
-        await self._run(self._consumer.pause)
+    async def stay(self) -> None:
+        """Stay a member of the group without reading on, until `resume`."""
+        await self._run(self._stay)
 
     async def resume(self) -> None:
         await self._run(self._consumer.resume)
-
-    async def rewind(self, entry: Entry) -> None:
-        """Hand a record and those after it out once more."""
-        place = TopicPartition(entry.topic, entry.partition, entry.offset)
-        await self._run(self._consumer.seek, place)
 
     async def close(self) -> None:
         """Commit what is done with and leave; a broker that is away ends it, too."""
@@ -185,6 +181,10 @@ class Reader:
             for place, offset in taken.items():
                 self.note(*place, offset)
             raise
+
+    def _stay(self) -> None:
+        self._consumer.pause()
+        self._consumer.fetch(0)
 
     def _lag(self) -> int:
         owned = self._consumer.assignment()

@@ -18,7 +18,7 @@ from headrace.http.errors import HttpError
 from headrace.http.server import ABORT_KEY
 from headrace.rest.errors import RestError, bad_request, body_of, of_client
 from headrace.rest.push.acknowledgements import Acknowledgements
-from headrace.rest.push.delivering import Piece, Pieces, Stalled, stopping, taken
+from headrace.rest.push.delivering import Lifetime, Piece, Pieces, Stalled, over, stopping, taken
 from headrace.rest.push.entries import Entry
 from headrace.rest.push.feeds import Feed
 from headrace.rest.push.hub import Hub, cancelled
@@ -66,7 +66,7 @@ class SocketStream:
         self._feed = feed
         self._request = request
         self._pieces = Pieces(feed, request, schemas)
-        self._heartbeat_s = settings.push_heartbeat_ms / 1000
+        self._lifetime = Lifetime(settings.push_heartbeat_ms, settings.push_duration_max_ms)
         self._stall_s = settings.push_stall_ms / 1000
         self._acknowledgements = Acknowledgements(settings.push_unacknowledged_max)
         self._heard = asyncio.Event()
@@ -84,8 +84,8 @@ class SocketStream:
             await _ended(delivering)
 
     async def _deliver(self) -> None:
-        while True:
-            piece = await self._pieces.next(self._heartbeat_s)
+        while not self._lifetime.is_over:
+            piece = await self._pieces.next(self._lifetime.wait_s())
             if self._request.acknowledges:
                 await self._send_acknowledged(piece)
             else:
@@ -93,6 +93,7 @@ class SocketStream:
             if not piece.entries:
                 text = {"type": "heartbeat", "position": piece.position}
                 await self._send(msgspec.json.encode(text).decode())
+        raise over()
 
     async def _send_all(self, piece: Piece) -> None:
         for entry, _ in piece.wanted:

@@ -1,0 +1,1 @@
+"""Webhooks: records pushed to the servers of subscribers, with retries and dead letters."""

@@ -1,0 +1,229 @@
+"""A subscription at work: reads as a member of its group, delivers, commits what was taken.
+
+Records of a partition go in their order, one delivery after the other; partitions go beside each
+other. What is tried again holds up its own partition. A record is committed when the target took
+it or a dead letter is written, so after a crash it is delivered at least once.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from headrace.errors import HeadraceError
+from headrace.rest.clients import Clients
+from headrace.rest.push.entries import Entry, Showing
+from headrace.rest.push.hub import Hub
+from headrace.rest.push.reading import Reader
+from headrace.rest.schemas import Schemas
+from headrace.rest.sending import Headers, OutgoingRecord
+from headrace.rest.webhooks.posting import DeliveryFailed, post, signed
+from headrace.rest.webhooks.subscription import Subscription, filled
+from headrace.rest.webhooks.targets import AllowedTargets
+
+_log = logging.getLogger(__name__)
+
+_POLL_S = 1.0
+_AGAIN_S = 5.0
+_LETTER_S = 5.0
+"""How long a dead letter that could not be written waits to be tried again."""
+
+
+class Status(msgspec.Struct):
+    """What this proxy did for a subscription since it began with it."""
+
+    state: str = "starting"
+    delivered: int = 0
+    filtered: int = 0
+    failed_attempts: int = 0
+    dead_letters: int = 0
+    lag: int | None = None
+    last_error: str | None = None
+    last_error_at_ms: int | None = None
+
+    def note_failure(self, reason: str) -> None:
+        self.failed_attempts += 1
+        self.last_error = reason
+        self.last_error_at_ms = int(time.time() * 1000)
+
+
+class Work:
+    """One subscription on this proxy; the group shares its partitions with other proxies."""
+
+    def __init__(
+        self,
+        name: str,
+        subscription: Subscription,
+        clients: Clients,
+        schemas: Schemas,
+        allowed: AllowedTargets,
+        secrets: Mapping[str, str],
+    ) -> None:
+        self.status = Status()
+        self._name = name
+        self._subscription = subscription
+        self._clients = clients
+        self._schemas = schemas
+        self._allowed = allowed
+        self._secrets = secrets
+        self._reader: Reader | None = None
+
+    async def run(self, hub: Hub) -> None:
+        """Deliver without end; what fails as a whole begins anew after a pause."""
+        while True:
+            try:
+                await self._run(hub)
+            except HeadraceError as error:
+                self.status.state = "failing"
+                self.status.note_failure(str(error))
+                _log.warning("subscription %s: %s", self._name, error)
+                await asyncio.sleep(_AGAIN_S)
+
+    async def lag(self) -> int | None:
+        """How many records wait in the partitions of this proxy."""
+        return None if self._reader is None else await self._reader.lag()
+
+    async def _run(self, hub: Hub) -> None:
+        showing = Showing(self._schemas, self._subscription.formats)
+        reader = hub.reader(
+            {
+                **self._clients.consumer_properties(),
+                "group.id": self._subscription.group_of(self._name),
+                "auto.offset.reset": self._subscription.start,
+            }
+        )
+        try:
+            await reader.join(self._subscription.topics)
+            self._reader = reader
+            self.status.state = "running"
+            while True:
+                entries = await reader.read(_POLL_S)
+                if entries:
+                    await asyncio.to_thread(showing.prepare, entries)
+                    await self._deliver_while_polling(reader, entries)
+                if reader.has_to_commit:
+                    await reader.commit()
+        finally:
+            self._reader = None
+            await hub.release(reader)
+
+    async def _deliver_while_polling(self, reader: Reader, entries: Sequence[Entry]) -> None:
+        """The group hears of this member however long the target takes."""
+        delivering = asyncio.create_task(self._deliver(reader, entries))
+        try:
+            await asyncio.wait({delivering}, timeout=_POLL_S)
+            is_held = not delivering.done()
+            while not delivering.done():
+                await reader.stay()
+                if reader.has_to_commit:
+                    await reader.commit()
+                await asyncio.wait({delivering}, timeout=_POLL_S)
+            await delivering
+            if is_held:
+                await reader.resume()
+        finally:
+            delivering.cancel()
+            await asyncio.wait({delivering})
+
+    async def _deliver(self, reader: Reader, entries: Sequence[Entry]) -> None:
+        by_partition: dict[tuple[str, int], list[Entry]] = {}
+        for entry in entries:
+            by_partition.setdefault((entry.topic, entry.partition), []).append(entry)
+        async with asyncio.TaskGroup() as tasks:
+            for lane in by_partition.values():
+                tasks.create_task(self._deliver_lane(reader, lane))
+
+    async def _deliver_lane(self, reader: Reader, entries: Sequence[Entry]) -> None:
+        """The records of one partition, batch by batch."""
+        size = self._subscription.batch_size
+        wanted = self._wanted(entries)
+        for start in range(0, len(wanted), size):
+            batch = wanted[start : start + size]
+            await self._deliver_batch(batch)
+            last = batch[-1]
+            reader.note(last.topic, last.partition, last.offset + 1)
+        last = entries[-1]
+        reader.note(last.topic, last.partition, last.offset + 1)
+
+    def _wanted(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        condition, formats = self._subscription.condition, self._subscription.formats
+        if condition is None:
+            return entries
+        found = [one for one in entries if one.verdict(formats, condition)]
+        self.status.filtered += len(entries) - len(found)
+        return found
+
+    async def _deliver_batch(self, batch: Sequence[Entry]) -> None:
+        """Until the target takes it, or dead letters do."""
+        retry = self._subscription.retry
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                await self._post(batch)
+            except DeliveryFailed as error:
+                self.status.note_failure(str(error))
+                if await self._is_given_up(batch, attempt, error):
+                    return
+                await asyncio.sleep(retry.wait_ms(attempt) / 1000)
+            except HeadraceError as error:
+                # A target that is not allowed any more may be listed again.
+                self.status.note_failure(str(error))
+                await asyncio.sleep(retry.max_ms / 1000)
+            else:
+                self.status.delivered += len(batch)
+                return
+
+    async def _is_given_up(
+        self, batch: Sequence[Entry], attempt: int, error: DeliveryFailed
+    ) -> bool:
+        """Whether dead letters have taken what the target did not; without them it is kept."""
+        topic = self._subscription.dead_letter_topic
+        if topic is None or not (error.is_final or attempt >= self._subscription.retry.attempts):
+            return False
+        letters = [_letter(self._name, one, str(error), attempt) for one in batch]
+        while (failure := await self._send_letters(topic, letters)) is not None:
+            self.status.note_failure(f"a dead letter was not written: {failure}")
+            await asyncio.sleep(_LETTER_S)
+        self.status.dead_letters += len(batch)
+        return True
+
+    async def _send_letters(
+        self, topic: str, letters: Sequence[OutgoingRecord]
+    ) -> HeadraceError | None:
+        try:
+            sent = await self._clients.sender().send(topic, letters)
+        except HeadraceError as error:
+            return error
+        return next((one.failure for one in sent if one.failure is not None), None)
+
+    async def _post(self, batch: Sequence[Entry]) -> None:
+        given = self._subscription
+        shown = b",".join([one.shown(given.formats) for one in batch])
+        body = b'{"subscription":"%b","records":[%b]}' % (self._name.encode(), shown)
+        headers = filled(given.headers, self._secrets)
+        headers["X-Headrace-Subscription"] = self._name
+        secret = None if given.secret is None else self._secrets.get(given.secret)
+        if given.secret is not None and secret is None:
+            raise DeliveryFailed(f"there is no secret {given.secret!r} in webhook.secrets.file")
+        if secret is not None:
+            now_s = int(time.time())
+            headers["X-Headrace-Timestamp"] = str(now_s)
+            headers["X-Headrace-Signature"] = signed(secret, now_s, body)
+        await post(given.address, headers, body, self._allowed, given.timeout_ms / 1000)
+
+
+def _letter(name: str, entry: Entry, reason: str, attempts: int) -> OutgoingRecord:
+    """The record as it was, with headers that say where from and why."""
+    headers: Headers = [
+        *entry.headers,
+        ("headrace.dead.subscription", name),
+        ("headrace.dead.topic", entry.topic),
+        ("headrace.dead.partition", str(entry.partition)),
+        ("headrace.dead.offset", str(entry.offset)),
+        ("headrace.dead.attempts", str(attempts)),
+        ("headrace.dead.reason", reason),
+    ]
+    return OutgoingRecord(entry.value, entry.key, headers=headers)

@@ -1,0 +1,159 @@
+"""All subscriptions on this proxy: started, changed and ended as the store says."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from headrace.rest.errors import TOPIC_NOT_FOUND, RestError, unprocessable
+from headrace.rest.identities import Identities, Mode
+from headrace.rest.push.hub import Hub, cancelled
+from headrace.rest.schemas import Schemas
+from headrace.rest.settings import RestSettings
+from headrace.rest.webhooks.running import Status, Work
+from headrace.rest.webhooks.store import SubscriptionStore
+from headrace.rest.webhooks.subscription import NAME, Subscription, check
+from headrace.rest.webhooks.targets import AllowedTargets
+from headrace.settings.properties import read
+
+_log = logging.getLogger(__name__)
+
+
+class Subscriptions:
+    """What the routes ask; it has nothing running outside of `running`."""
+
+    def __init__(
+        self, settings: RestSettings, identities: Identities, schemas: Schemas, hub: Hub
+    ) -> None:
+        self._settings = settings
+        self._identities = identities
+        self._schemas = schemas
+        self._hub = hub
+        self._allowed = AllowedTargets(settings.webhook_targets)
+        self._secrets = _secrets(settings)
+        self._store: SubscriptionStore | None = None
+        self._works: dict[str, tuple[Work, asyncio.Task[None]]] = {}
+        self._changes: set[asyncio.Task[None]] = set()
+        self._changing = asyncio.Lock()
+        self._is_stopping = False
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """While this is open, records are delivered; without allowed targets nothing runs."""
+        if not self._allowed or self._settings.client_identity != Mode.PROXY:
+            yield
+            return
+        self._store = SubscriptionStore(
+            self._settings.subscriptions_topic,
+            self._identities.own(),
+            self._settings.timeout_s,
+            self._change,
+        )
+        following = asyncio.create_task(self._store.follow())
+        try:
+            yield
+        finally:
+            self._is_stopping = True
+            for name in list(self._works):
+                self._change(name, None)
+            following.cancel()
+            await asyncio.wait({following, *self._changes}, timeout=self._settings.timeout_s)
+
+    async def all(self) -> Mapping[str, Subscription]:
+        return await self._opened().current()
+
+    async def find(self, name: str) -> Subscription:
+        found = (await self.all()).get(name)
+        if found is None:
+            raise RestError(404, 40410, f"there is no subscription {name[:100]!r}")
+        return found
+
+    async def put(self, name: str, given: Subscription) -> None:
+        """Make or change a subscription; its topics must be there."""
+        store = self._opened()
+        if not NAME.fullmatch(name):
+            raise unprocessable("a subscription's name is 1 to 100 of a-z, A-Z, 0-9, dot, _ and -")
+        check(given, self._allowed, self._secrets)
+        known = await store.current()
+        if name not in known and len(known) >= self._settings.subscriptions_max:
+            raise RestError(409, 40910, f"there are {len(known)} subscriptions already")
+        letters = [] if given.dead_letter_topic is None else [given.dead_letter_topic]
+        await self._check_topics([*given.topics, *letters])
+        if given.formats.require_schema:
+            self._schemas.decoder(given.format, is_key=False)
+        await store.put(name, given)
+
+    async def set_paused(self, name: str, *, paused: bool) -> Subscription:
+        changed = msgspec.structs.replace(await self.find(name), paused=paused)
+        await self._opened().put(name, changed)
+        return changed
+
+    async def delete(self, name: str) -> None:
+        await self.find(name)
+        await self._opened().put(name, None)
+
+    async def status(self, name: str) -> Status:
+        """What this proxy has done; each proxy knows of its own partitions only."""
+        subscription = await self.find(name)
+        if subscription.paused or name not in self._works:
+            return Status(state="paused")
+        work = self._works[name][0]
+        work.status.lag = await work.lag()
+        return work.status
+
+    async def _check_topics(self, names: list[str]) -> None:
+        """Refuse topics that are missing, without bringing them into being."""
+        admin = self._identities.own().admin
+        _, outcomes = await admin.run(lambda admin: admin.topics.describe(names))
+        for one in outcomes:
+            raise RestError(404, TOPIC_NOT_FOUND, f"Topic not found: {one.name} ({one.error})")
+
+    def _opened(self) -> SubscriptionStore:
+        if self._settings.client_identity != Mode.PROXY:
+            raise _closed("subscriptions act in the proxy's name, and this proxy asks in callers'")
+        if self._store is None:
+            raise _closed("this proxy delivers nowhere: webhook.targets lists no target")
+        return self._store
+
+    def _change(self, name: str, _subscription: Subscription | None) -> None:
+        """Let what runs under this name become what the store says."""
+        task = asyncio.create_task(self._follow(name))
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+
+    async def _follow(self, name: str) -> None:
+        """One change at a time, so that the last one counts however many come together."""
+        async with self._changing:
+            _, before = self._works.pop(name, (None, None))
+            if before is not None:
+                await cancelled(before)
+            wanted = None if self._store is None else self._store.all.get(name)
+            if wanted is None or wanted.paused or self._is_stopping:
+                return
+            work = Work(
+                name, wanted, self._identities.own(), self._schemas, self._allowed, self._secrets
+            )
+            task = asyncio.create_task(work.run(self._hub))
+            task.add_done_callback(lambda done: _tell_end(name, work, done))
+            self._works[name] = work, task
+
+
+def _tell_end(name: str, work: Work, task: "asyncio.Task[None]") -> None:
+    """A subscription goes on for ever, so any other end than being cancelled is our fault."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        work.status.state = "failed"
+        work.status.note_failure(f"{type(error).__name__}; the proxy's log says more")
+        _log.error("subscription %s ended", name, exc_info=error)
+
+
+def _secrets(settings: RestSettings) -> dict[str, str]:
+    """Secrets by name, read once; they are never shown, stored or logged."""
+    path = settings.webhook_secrets_file
+    return {} if path is None else dict(read(str(Path(path))))
+
+
+def _closed(reason: str) -> RestError:
+    return RestError(403, 40303, reason)
