@@ -22,6 +22,7 @@ import msgspec
 from benchmarks.__main__ import data_directory
 from benchmarks.processes import CpuMeter, resident_megabytes, settle
 from benchmarks.report import row, shown
+from benchmarks.streams import fan_out
 from tests.nodes import Headrace, Node
 from tests.rest_proxies import JSON_V2, Proxy, proxy
 
@@ -166,6 +167,8 @@ def main() -> int:
         print(f"{os.cpu_count()} cores, Python {platform.python_version()}\n")
         print("\n".join(lines))
         print(f"\nThe proxy holds {resident_megabytes(server.pid):.0f} MB.")
+        server = stack.enter_context(proxy(node.address, root / "streams.log"))
+        print(fan_out(node, server, arguments.seconds))
     return 0
 
 

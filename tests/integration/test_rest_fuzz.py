@@ -21,7 +21,12 @@ def fuzzed(
     shared_node: Node, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Proxy, str]]:
     options = ["--set", "consumer.instances.max=5", "--set", "consumer.request.timeout.ms=50"]
-    options += ["--set", "push.duration.max.ms=200", "--set", "webhook.targets=192.0.2.1"]
+    options += [
+        "--set",
+        "streaming.connection.max.duration.ms=200",
+        "--set",
+        "webhook.targets=192.0.2.1",
+    ]
     log = tmp_path_factory.mktemp("fuzz") / "proxy.log"
     with proxy(shared_node.address, log, options) as found:
         clusters = httpx2.get(f"{found.url}/v3/clusters", timeout=60).json()

@@ -468,7 +468,7 @@ def test_clients_are_told_when_the_proxy_stops(node: Node, tmp_path: Path) -> No
 
 
 def test_a_stream_lasts_as_long_as_it_may(node: Node, tmp_path: Path, topic: str) -> None:
-    options = ["--set", "push.duration.max.ms=200"]
+    options = ["--set", "streaming.connection.max.duration.ms=200"]
     with proxy(node.address, tmp_path / "proxy.log", options) as found:
         answer = httpx2.get(f"{found.url}/topics/{topic}/stream", timeout=SECONDS_MAX)
         with connected(found, topic) as socket:

@@ -67,7 +67,7 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_n
     produce_buffer_bytes: int = 64 * MEBIBYTE
     """How much may wait for acknowledgement before requests have to wait."""
     streaming_connection_max_duration_ms: int = 86_400_000
-    """How long one request of version 3 may go on sending records."""
+    """How long one request may go on sending records, or one stream pushing them."""
     connections_max: int = 1_000
     transaction_producers_max: int = 4
     """How many transactions of one identity may be under way."""
@@ -84,8 +84,6 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_n
     push_heartbeat_ms: int = 15_000
     push_stall_ms: int = 30_000
     """How long a client may read nothing, or acknowledge nothing, before it is dropped."""
-    push_duration_max_ms: int = 0
-    """How long a stream may last before its client has to connect, and log in, again; 0 is ever."""
     push_unacknowledged_max: int = 1_000
     push_tail_bytes: int = 4 * MEBIBYTE
     """How much of the newest records the clients of a topic share."""

@@ -39,6 +39,8 @@ _DEFAULTS: dict[str, Any] = {
 }
 _POLL_S = 0.05
 _OUTCOME_UNKNOWN = 50003
+_TIMEOUT_MS_MAX = 900_000
+"""What brokers allow unless they are told otherwise (transaction.max.timeout.ms)."""
 
 
 class TopicRecord(msgspec.Struct, frozen=True):
@@ -133,7 +135,7 @@ class _Member:
             "enable.idempotence": True,
             "message.timeout.ms": timeout_ms,
             # A transaction has four steps at most, each within the time limit.
-            "transaction.timeout.ms": 4 * timeout_ms,
+            "transaction.timeout.ms": max(timeout_ms, min(4 * timeout_ms, _TIMEOUT_MS_MAX)),
             "transactional.id": name,
         }
         self._consumer, _ = split(consumer)

@@ -1,7 +1,6 @@
 """From a feed to a connection: forms, filters, heartbeats, and an end for who does not read."""
 
 import asyncio
-import math
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -73,8 +72,7 @@ class Lifetime:
     def __init__(self, heartbeat_ms: int, duration_max_ms: int) -> None:
         self._heartbeat_s = heartbeat_ms / 1000
         self._loop = asyncio.get_running_loop()
-        lasts_s = duration_max_ms / 1000 if duration_max_ms else math.inf
-        self._until = self._loop.time() + lasts_s
+        self._until = self._loop.time() + duration_max_ms / 1000
 
     @property
     def is_over(self) -> bool:
@@ -87,7 +85,10 @@ class Lifetime:
 def over() -> HttpError:
     """What clients are told whose time is up."""
     return RestError(
-        503, 50303, "the stream has lasted as long as it may (push.duration.max.ms): connect again"
+        503,
+        50303,
+        "the stream has lasted as long as it may (streaming.connection.max.duration.ms):"
+        " connect again",
     )
 
 

@@ -63,7 +63,9 @@ class EventStream(Response):
         self._request = request
         self._pieces = Pieces(feed, request, schemas)
         self._hub = hub
-        self._lifetime = Lifetime(settings.push_heartbeat_ms, settings.push_duration_max_ms)
+        self._lifetime = Lifetime(
+            settings.push_heartbeat_ms, settings.streaming_connection_max_duration_ms
+        )
         self._stall_s = settings.push_stall_ms / 1000
         self._last = ""
 
