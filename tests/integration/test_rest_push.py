@@ -19,7 +19,7 @@ from websockets.sync.client import ClientConnection, connect
 from headrace.http.users import PasswordHash
 from tests.clients import Sent, admin, consumer, create_topic, produce, unique_name, values
 from tests.nodes import Node, eventually
-from tests.rest_proxies import Proxy, proxy
+from tests.rest_proxies import Proxy, proxy, registry
 
 SECONDS_MAX = 30
 OPTIONS = (
@@ -465,6 +465,36 @@ def test_clients_are_told_when_the_proxy_stops(node: Node, tmp_path: Path) -> No
         with pytest.raises(ConnectionClosed):
             received(socket, 1)
     assert (event["event"], event["data"]["error_code"]) == ("end", 50302)
+
+
+def test_a_client_may_take_its_time_with_each_record(running: Proxy, node: Node) -> None:
+    """The group goes on with a member that waits for acknowledgements, and has its commits."""
+    topic, group = create_topic(node), unique_name("group")
+    produce(node, topic, values(*map(str, range(12))))
+    with connected(running, topic, group=group, ack="client", **{"from": "earliest"}) as socket:
+        records = received(socket, 5)
+        acknowledge(socket, records[1])
+        records += received(socket, 2)
+        eventually(lambda: committed(node, group, topic), expect=lambda offset: offset == 2)
+        acknowledge(socket, records[-1])
+        assert [one["value"] for one in received(socket, 5)] == ["7", "8", "9", "10", "11"]
+
+
+def test_avro_is_shown_by_the_schemas_of_the_registry(node: Node, tmp_path: Path) -> None:
+    topic = create_topic(node)
+    schema = '{"type":"record","name":"R","fields":[{"name":"n","type":"int"}]}'
+    body = {"value_schema": schema, "records": [{"value": {"n": 7}}, {"value": {"n": 8}}]}
+    with (
+        registry(node.address, tmp_path / "registry.log") as schemas,
+        proxy(node.address, tmp_path / "proxy.log", ["--registry", schemas.url]) as found,
+    ):
+        type = {"Content-Type": "application/vnd.kafka.avro.v2+json"}
+        url = f"{found.url}/topics/{topic}"
+        sent = httpx2.post(url, content=json.dumps(body), headers=type, timeout=SECONDS_MAX)
+        assert sent.status_code == 200, sent.text
+        start = {"from": "earliest", "format": "avro", "key_format": "binary"}
+        with listening(found, topic, filter="value.n > 7", **start) as events:
+            assert events.values(1) == [{"n": 8}]
 
 
 def test_a_stream_lasts_as_long_as_it_may(node: Node, tmp_path: Path, topic: str) -> None:

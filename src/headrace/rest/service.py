@@ -23,7 +23,7 @@ class Service:
         self.schemas = Schemas(settings)
         self.instances = ConsumerInstances(settings, self.schemas)
         self.hub = Hub(settings)
-        self.subscriptions = Subscriptions(settings, self.identities, self.schemas, self.hub)
+        self.subscriptions = Subscriptions(settings, self.identities, self.schemas)
 
     def clients(self, request: HTTPConnection) -> Clients:
         """The clients that speak in the name of who sent this request."""

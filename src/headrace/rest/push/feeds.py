@@ -35,6 +35,10 @@ class Feed(Protocol):
         """The client has this record, and all before it in its partition."""
         ...
 
+    async def idle(self) -> None:
+        """Once in a while, when nothing more may be asked for yet."""
+        ...
+
     async def close(self) -> None: ...
 
 
@@ -101,6 +105,9 @@ class PositionFeed:
     def delivered(self, partition: int, offset: int) -> None:
         """Nobody commits it."""
 
+    async def idle(self) -> None:
+        """Nobody misses it."""
+
     async def close(self) -> None:
         if self._tail is not None:
             self._tail.clients -= 1
@@ -153,6 +160,7 @@ class GroupFeed:
         self._hub = hub
         self._reader = reader
         self._topic = topic
+        self._is_held = False
         self._positions: dict[int, int] = {}
         self._committed_at = asyncio.get_running_loop().time()
 
@@ -169,10 +177,11 @@ class GroupFeed:
         return cls(hub, reader, request.topic)
 
     async def next(self, timeout_s: float) -> list[tuple[Entry, str]]:
-        await self._commit_if_due()
-        wait_s = min(timeout_s, _COMMIT_S) if self._reader.has_to_commit else timeout_s
+        if self._is_held:
+            await self._reader.resume()
+            self._is_held = False
         found = []
-        for entry in await self._reader.read(wait_s):
+        for entry in await self._read(timeout_s):
             self._positions[entry.partition] = entry.offset + 1
             found.append((entry, written(self._positions)))
         return found
@@ -183,8 +192,24 @@ class GroupFeed:
     def delivered(self, partition: int, offset: int) -> None:
         self._reader.note(self._topic, partition, offset + 1)
 
+    async def idle(self) -> None:
+        self._is_held = True
+        await self._reader.stay()
+        await self._commit_if_due()
+
     async def close(self) -> None:
         await self._hub.release(self._reader)
+
+    async def _read(self, timeout_s: float) -> list[Entry]:
+        """In slices, as acknowledgements that come meanwhile are to be committed soon."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while True:
+            await self._commit_if_due()
+            left_s = max(0.0, deadline - loop.time())
+            entries = await self._reader.read(min(left_s, _COMMIT_S))
+            if entries or loop.time() >= deadline:
+                return entries
 
     async def _commit_if_due(self) -> None:
         now = asyncio.get_running_loop().time()

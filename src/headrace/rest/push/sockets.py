@@ -30,6 +30,7 @@ _log = logging.getLogger(__name__)
 
 _ENDS = {400: 1008, 503: 1012}
 _UNEXPECTED = 1011
+_IDLE_S = 1.0
 
 
 class Acknowledgement(msgspec.Struct, frozen=True, tag="ack"):
@@ -116,16 +117,24 @@ class SocketStream:
 
     async def _until_room(self) -> None:
         """Wait for acknowledgements while too many are missing, but not forever."""
+        loop = asyncio.get_running_loop()
+        heard_at = loop.time()
         while self._acknowledgements.is_full:
             self._heard.clear()
             try:
-                async with asyncio.timeout(self._stall_s):
+                async with asyncio.timeout(_IDLE_S):
                     await self._heard.wait()
+                heard_at = loop.time()
             except TimeoutError:
-                raise bad_request(
-                    f"nothing was acknowledged for {self._stall_s:g} seconds while"
-                    " push.unacknowledged.max records wait for it"
-                ) from None
+                if loop.time() - heard_at >= self._stall_s:
+                    raise self._unheard() from None
+                await self._feed.idle()
+
+    def _unheard(self) -> RestError:
+        return bad_request(
+            f"nothing was acknowledged for {self._stall_s:g} seconds while"
+            " push.unacknowledged.max records wait for it"
+        )
 
     async def _send_record(self, entry: Entry) -> None:
         shown = entry.shown(self._request.formats)

@@ -15,7 +15,6 @@ import msgspec
 from headrace.errors import HeadraceError
 from headrace.rest.clients import Clients
 from headrace.rest.push.entries import Entry, Showing
-from headrace.rest.push.hub import Hub
 from headrace.rest.push.reading import Reader
 from headrace.rest.schemas import Schemas
 from headrace.rest.sending import Headers, OutgoingRecord
@@ -60,6 +59,7 @@ class Work:
         schemas: Schemas,
         allowed: AllowedTargets,
         secrets: Mapping[str, str],
+        timeout_s: float,
     ) -> None:
         self.status = Status()
         self._name = name
@@ -68,13 +68,14 @@ class Work:
         self._schemas = schemas
         self._allowed = allowed
         self._secrets = secrets
+        self._timeout_s = timeout_s
         self._reader: Reader | None = None
 
-    async def run(self, hub: Hub) -> None:
+    async def run(self) -> None:
         """Deliver without end; what fails as a whole begins anew after a pause."""
         while True:
             try:
-                await self._run(hub)
+                await self._run()
             except HeadraceError as error:
                 self.status.state = "failing"
                 self.status.note_failure(str(error))
@@ -85,14 +86,15 @@ class Work:
         """How many records wait in the partitions of this proxy."""
         return None if self._reader is None else await self._reader.lag()
 
-    async def _run(self, hub: Hub) -> None:
+    async def _run(self) -> None:
         showing = Showing(self._schemas, self._subscription.formats)
-        reader = hub.reader(
+        reader = Reader(
             {
                 **self._clients.consumer_properties(),
                 "group.id": self._subscription.group_of(self._name),
                 "auto.offset.reset": self._subscription.start,
-            }
+            },
+            self._timeout_s,
         )
         try:
             await reader.join(self._subscription.topics)
@@ -107,7 +109,7 @@ class Work:
                     await reader.commit()
         finally:
             self._reader = None
-            await hub.release(reader)
+            await asyncio.shield(reader.close())
 
     async def _deliver_while_polling(self, reader: Reader, entries: Sequence[Entry]) -> None:
         """The group hears of this member however long the target takes."""

@@ -10,7 +10,7 @@ import msgspec
 
 from headrace.rest.errors import TOPIC_NOT_FOUND, RestError, unprocessable
 from headrace.rest.identities import Identities, Mode
-from headrace.rest.push.hub import Hub, cancelled
+from headrace.rest.push.hub import cancelled
 from headrace.rest.schemas import Schemas
 from headrace.rest.settings import RestSettings
 from headrace.rest.webhooks.running import Status, Work
@@ -25,13 +25,10 @@ _log = logging.getLogger(__name__)
 class Subscriptions:
     """What the routes ask; it has nothing running outside of `running`."""
 
-    def __init__(
-        self, settings: RestSettings, identities: Identities, schemas: Schemas, hub: Hub
-    ) -> None:
+    def __init__(self, settings: RestSettings, identities: Identities, schemas: Schemas) -> None:
         self._settings = settings
         self._identities = identities
         self._schemas = schemas
-        self._hub = hub
         self._allowed = AllowedTargets(settings.webhook_targets)
         self._secrets = _secrets(settings)
         self._store: SubscriptionStore | None = None
@@ -134,9 +131,15 @@ class Subscriptions:
             if wanted is None or wanted.paused or self._is_stopping:
                 return
             work = Work(
-                name, wanted, self._identities.own(), self._schemas, self._allowed, self._secrets
+                name,
+                wanted,
+                self._identities.own(),
+                self._schemas,
+                self._allowed,
+                self._secrets,
+                self._settings.timeout_s,
             )
-            task = asyncio.create_task(work.run(self._hub))
+            task = asyncio.create_task(work.run())
             task.add_done_callback(lambda done: _tell_end(name, work, done))
             self._works[name] = work, task
 
