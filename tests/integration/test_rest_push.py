@@ -17,7 +17,16 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 from headrace.http.users import PasswordHash
-from tests.clients import Sent, admin, consumer, create_topic, produce, unique_name, values
+from tests.clients import (
+    Sent,
+    admin,
+    consumer,
+    create_topic,
+    numbered,
+    produce,
+    unique_name,
+    values,
+)
 from tests.nodes import Node, eventually
 from tests.rest_proxies import Proxy, proxy, registry
 
@@ -440,6 +449,21 @@ def silent(running: Proxy, topic: str) -> Iterator[socket.socket]:
         found.connect((place.hostname, place.port))
         found.sendall(f"GET /topics/{topic}/stream HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         yield found
+
+
+def test_who_was_overtaken_reads_on_without_a_gap(running: Proxy, node: Node) -> None:
+    """RST-6: the shared ring holds but a few of these records, so this client needs its own."""
+    topic, count = create_topic(node), 300
+    with silent(running, topic) as slow:
+        slow.settimeout(SECONDS_MAX)
+        assert slow.recv(4096)  # It listens before the first record comes.
+        produce(node, topic, numbered(count, size=20_000))
+        seen: list[bytes] = []
+        rest = b""
+        while len(seen) < count:
+            *lines, rest = (rest + slow.recv(1 << 16)).split(b"\n")
+            seen += [line for line in lines if line.startswith(b"id: ")]
+    assert seen == [b"id: 0:%d" % number for number in range(1, count + 1)]
 
 
 def ends(deaf: socket.socket) -> bool:

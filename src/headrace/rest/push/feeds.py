@@ -150,6 +150,7 @@ class PositionFeed:
         assert self._tail is not None
         self._tail.clients -= 1
         self._tail, self._reader = None, reader
+        self._is_aligned = False  # Ids are the tail's only for records of the tail.
         await reader.go_on(self._topic, self._positions)
 
 
