@@ -82,7 +82,7 @@ def options(folder: Path) -> list[str]:
     secrets = folder / "secrets.properties"
     secrets.write_text(f"orders={SECRET}\n")
     return [
-        *("--set", "webhook.targets=127.0.0.1,localtest.example"),
+        *("--set", "webhook.targets=127.0.0.1"),
         *("--set", f"webhook.secrets.file={secrets}"),
         *("--set", "consumer.session.timeout.ms=6000"),
     ]
@@ -264,6 +264,19 @@ def test_without_allowed_targets_there_are_no_subscriptions(node: Node, tmp_path
     with proxy(node.address, tmp_path / "proxy.log") as found:
         answer = put(found, "x", create_topic(node), "http://127.0.0.1:9/")
     assert (answer.status_code, "lists no target" in answer.json()["message"]) == (403, True)
+
+
+def test_a_listed_name_that_leads_to_this_machine_gets_nothing(node: Node, tmp_path: Path) -> None:
+    topic = create_topic(node)
+    produce(node, topic, values("a"))
+    only_the_name = ["--set", "webhook.targets=localhost"]
+    with (
+        target() as server,
+        proxy(node.address, tmp_path / "proxy.log", only_the_name) as found,
+        subscribed(found, topic, server.url.replace("127.0.0.1", "localhost")) as url,
+    ):
+        seen = eventually(lambda: status(url)["last_error"])
+    assert ("not public" in seen, server.taken) == (True, [])
 
 
 def test_another_proxy_goes_on_when_one_is_killed(node: Node, tmp_path: Path) -> None:
