@@ -5,9 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/python -m pip --disable-pip-version-check --quiet
-# What is there already is enough most of the time; only else is anything downloaded.
-INSTALL = $(PIP) install --no-index --no-build-isolation --editable '$(1)' 2>/dev/null || \
-  $(PIP) install hatchling editables --editable '$(1)'
+# What is there already is enough most of the time; only else is anything downloaded. The extras
+# are named without commas between them, at which make would cut them apart.
+INSTALL = $(PIP) install --no-index --no-build-isolation --editable '.[$(1)]' 2>/dev/null || \
+  $(PIP) install hatchling editables --editable '.[$(1)]'
 JOBS ?= 2
 METRICS ?= 9644
 PYTEST := $(BIN)/python -m pytest
@@ -92,17 +93,17 @@ $(VENV)/bin/python:
 
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Headrace into $(VENV) ..."
-	@$(call INSTALL,.[registry,rest])
+	@$(call INSTALL,services)
 	@$(BIN)/python -m compileall -q src/headrace
 	@touch $@
 
 $(VENV)/installed-spark: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Spark into $(VENV), some 900 MB; the first time takes minutes ..."
-	@$(call INSTALL,.[spark,serve,registry,rest])
+	@$(call INSTALL,pipelines)
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Headrace and its test tools into $(VENV) ..."
-	@$(call INSTALL,.[dev])
+	@$(call INSTALL,dev)
 	@$(BIN)/python -m compileall -q src/headrace
 	@touch $@ $(VENV)/installed $(VENV)/installed-spark

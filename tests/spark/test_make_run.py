@@ -22,7 +22,16 @@ def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: 
     """USE-4: the pipeline of access logs, live."""
     lake, output = tmp_path / "lake", tmp_path / "output.txt"
     command = [sys.executable, "tools/run.py", "--listen", "127.0.0.1:0"]
-    command += ["--data", str(tmp_path / "data"), "--lake", str(lake), "--registry", "no", "--rest", "no"]
+    command += [
+        "--data",
+        str(tmp_path / "data"),
+        "--lake",
+        str(lake),
+        "--registry",
+        "no",
+        "--rest",
+        "no",
+    ]
     with output.open("w") as file:
         run = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=file)
     try:
@@ -71,7 +80,14 @@ def is_alive(pid: int) -> bool:
 
 def test_without_the_pipeline_a_node_and_its_services_run(tmp_path: Path) -> None:
     command = [sys.executable, "tools/run.py", "--no-pipeline", "--listen", "127.0.0.1:0"]
-    command += ["--data", str(tmp_path / "data"), "--registry", "127.0.0.1:0", "--rest", "127.0.0.1:0"]
+    command += [
+        "--data",
+        str(tmp_path / "data"),
+        "--registry",
+        "127.0.0.1:0",
+        "--rest",
+        "127.0.0.1:0",
+    ]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     run = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=environment)
     assert run.stdout is not None

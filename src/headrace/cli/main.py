@@ -84,9 +84,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def missing_text(library: str, extra: str) -> str:
     """What to do about a library that only some installs have."""
     return (
-        f"this needs {library}, of the extra [{extra}]: in a checkout `make .venv/installed-spark`"
+        f"this needs {library}, of the extra [{extra}]: in a checkout `make .venv/{_target(extra)}`"
         f" installs it, else pip install '/path/to/headrace[{extra}]'"
     )
+
+
+def _target(extra: str) -> str:
+    """Which of the Makefile's installs has an extra; Spark alone is some 900 MB."""
+    is_light = extra in ("http", "serdes", "registry", "rest", "rules")
+    return "installed" if is_light else "installed-spark"
 
 
 def load(name: str) -> ModuleType:

@@ -58,6 +58,9 @@ ADVERTISED = {
     ApiKey.END_TXN: range(6),
     ApiKey.WRITE_TXN_MARKERS: range(1, 3),
     ApiKey.TXN_OFFSET_COMMIT: range(6),
+    ApiKey.DESCRIBE_ACLS: range(1, 4),
+    ApiKey.CREATE_ACLS: range(1, 4),
+    ApiKey.DELETE_ACLS: range(1, 4),
     ApiKey.DELETE_GROUPS: range(3),
     ApiKey.OFFSET_DELETE: range(1),
     ApiKey.DESCRIBE_TRANSACTIONS: range(1),
@@ -123,4 +126,4 @@ def test_an_api_is_not_imported_before_it_is_met() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout.split() == []
-    assert len(APIS) == 62
+    assert len(APIS) == 65
