@@ -49,11 +49,17 @@ def read_tokens(path: Path) -> TokenFile:
     """The tokens of a file, one per line; empty lines and those that start with # are skipped."""
     try:
         with path.open(encoding="utf-8") as file:
-            lines = file.read(_FILE_BYTES_MAX).splitlines()
+            text = file.read(_FILE_BYTES_MAX + 1)
             mode = os.fstat(file.fileno()).st_mode
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidTokenFile(f"the token file {path} cannot be read: {error}") from error
-    tokens = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+    if len(text) > _FILE_BYTES_MAX:
+        raise InvalidTokenFile(
+            f"the token file {path} is longer than {_FILE_BYTES_MAX >> 10} KB; take old tokens out"
+        )
+    tokens = [
+        line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")
+    ]
     if not tokens:
         raise InvalidTokenFile(f"the token file {path} holds no token; write one on a line")
     return TokenFile(tuple(map(_digest, tokens)), bool(mode & _OPEN_TO_OTHERS))

@@ -114,12 +114,16 @@ def read_users(path: Path) -> UserFile:
     """The users of a file, one per line; empty lines and those that start with # are skipped."""
     try:
         with path.open(encoding="utf-8") as file:
-            lines = file.read(_FILE_BYTES_MAX).splitlines()
+            text = file.read(_FILE_BYTES_MAX + 1)
             mode = os.fstat(file.fileno()).st_mode
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidUserFile(f"the file of users {path} cannot be read: {error}") from error
+    if len(text) > _FILE_BYTES_MAX:
+        raise InvalidUserFile(
+            f"the file of users {path} is longer than {_FILE_BYTES_MAX >> 10} KB; take users out"
+        )
     hashes = {}
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if line.strip() and not line.startswith("#"):
             name, hash = _parsed(line.strip(), path, number)
             hashes[name] = hash

@@ -59,7 +59,7 @@ class Registry:
         )
         self.metrics = RegistryMetrics()
         self.cluster_id = ""
-        self.failure: HeadraceError | None = None
+        self.failure: Exception | None = None
         """Why this instance cannot go on."""
         self.leader: Identity | None = None
         self.identity = Identity("", 0)
@@ -108,9 +108,10 @@ class Registry:
         loop = asyncio.get_running_loop()
         self.identity = identity
 
-        def fail(error: HeadraceError) -> None:
+        def fail(error: Exception) -> None:
             self.failure = error
-            _log.error("the topic cannot be followed any more: %s", error)
+            fault = None if isinstance(error, HeadraceError) else error
+            _log.error("the topic cannot be followed any more: %s", error, exc_info=fault)
             on_failure()
 
         def assigned(leader: Identity | None) -> None:
@@ -125,6 +126,7 @@ class Registry:
             await asyncio.to_thread(self._membership.stop)
             if self._taking_office is not None:
                 self._taking_office.cancel()
+                await asyncio.wait([self._taking_office])
             self._forwarder.close()
             await asyncio.to_thread(self._store.close)
             self._writer_thread.shutdown(wait=False)

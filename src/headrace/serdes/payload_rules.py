@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from headrace.serdes.wire_format import SchemaId, header_name, id_at_front, id_in_header
+from headrace.serdes.wire_format import SchemaId, id_at_front, id_in_header, schema_header
 
 _SHOWN_SUBJECTS_MAX = 3
 
@@ -45,7 +45,8 @@ class PayloadRule:
         """Why this payload may not be stored; None if it may, as one that is null."""
         if payload is None:
             return None
-        id_ = self._named_in(headers)
+        header = schema_header(headers, self.part)
+        id_ = None if header is None else id_in_header(header)
         if id_ is None:
             id_ = id_at_front(payload)
         if id_ is None:
@@ -59,13 +60,6 @@ class PayloadRule:
                 f"its {self.part} names schema id {id_}, which is registered under {shown}"
                 f" and not under {self._expected()}"
             )
-        return None
-
-    def _named_in(self, headers: Sequence[tuple[str, bytes | None]]) -> SchemaId | None:
-        name = header_name(self.part)
-        for header, content in headers:
-            if header == name and content is not None:
-                return id_in_header(content)
         return None
 
     def _allows(self, subjects: frozenset[str]) -> bool:

@@ -5,7 +5,7 @@ header with a byte of 1 and the schema's GUID in sixteen, and the payload is the
 Protobuf payload has the way to its message after either (`protobuf/indexes.py`).
 """
 
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from headrace.errors import HeadraceError
@@ -37,6 +37,20 @@ def id_at_front(payload: bytes) -> int | None:
 def header_name(part: str) -> str:
     """The header for the schema of a `key` or of a `value`."""
     return f"__{part}_schema_id"
+
+
+def schema_header(headers: Any, part: str) -> bytes | None:
+    """The header for the schema of a `key` or of a `value`; of several the last, as in Java.
+
+    Headers are pairs, a dict, or None, as clients hand them over.
+    """
+    name = header_name(part)
+    pairs = headers.items() if isinstance(headers, dict) else headers or ()
+    found: bytes | None = None
+    for key, content in pairs:
+        if key == name:
+            found = content
+    return found
 
 
 def header_of(guid: str) -> bytes:

@@ -36,6 +36,11 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_tokens(tmp_path / "nowhere")
 
 
+def test_a_file_that_is_too_long_is_refused_whole(tmp_path: Path) -> None:
+    with pytest.raises(InvalidTokenFile, match="longer than 64 KB"):
+        read_tokens(token_file(tmp_path, "first\n" + "#" * (1 << 16)))
+
+
 def test_tokens_are_not_kept(tmp_path: Path) -> None:
     assert "hidden-word" not in repr(read_tokens(token_file(tmp_path, "hidden-word\n")))
 

@@ -78,3 +78,8 @@ def test_no_more_than_so_many_are_remembered() -> None:
         users.remember("ada", str(number))
     assert not users.remembers("ada", "0")
     assert users.remembers("ada", "1000")
+
+
+def test_a_file_that_is_too_long_is_refused_whole(tmp_path: Path) -> None:
+    with pytest.raises(InvalidUserFile, match="longer than 1024 KB"):
+        read_users(user_file(tmp_path, f"ada:{PasswordHash.of('x')}\n" + "#" * (1 << 20)))

@@ -93,3 +93,9 @@ def test_the_header_of_the_key_says_nothing_of_the_value() -> None:
 )
 def test_a_strategy_goes_by_confluents_name_too(name: str) -> None:
     assert strategy_named(name) is SubjectNameStrategy.RECORD
+
+
+@pytest.mark.parametrize(("first", "last", "passes"), [(8, 7, True), (7, 8, False)])
+def test_of_two_headers_the_last_counts(first: int, last: int, passes: bool) -> None:
+    headers = [("__value_schema_id", b"\0" + id_.to_bytes(4, "big")) for id_ in (first, last)]
+    assert (rule().complaint(b"value", headers) is None) is passes

@@ -80,7 +80,14 @@ class Forwarder:
                 request.method, request.target, request.body or None, dict(request.headers)
             )
             answer = connection.getresponse()
-            body = answer.read(_ANSWER_BYTES_MAX)
+            body = answer.read(_ANSWER_BYTES_MAX + 1)
+            if len(body) > _ANSWER_BYTES_MAX:
+                raise ForwardingFailed(
+                    f"the leader at {leader.url} answered with more than"
+                    f" {_ANSWER_BYTES_MAX >> 20} MB"
+                )
+            if answer.length:  # The connection has ended before the answer did.
+                raise http.client.IncompleteRead(body, answer.length)
             offset = answer.getheader(WRITTEN_AT, "")
             return Answer(
                 answer.status,

@@ -30,6 +30,7 @@ class Store:
         """Records that could not be read, or are of a kind that there is no use for."""
         self.next_offset = 0
         self._reader = reader
+        self._is_broken = False
         self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
         self._numbers = itertools.count()
 
@@ -37,13 +38,13 @@ class Store:
         """Replay all that is there; nobody else looks at the state yet."""
         self.next_offset = self._reader.load(self._replay)
 
-    def follow(self, on_failure: Callable[[HeadraceError], None]) -> None:
-        """Go on from there, until `close`."""
+    def follow(self, on_failure: Callable[[Exception], None]) -> None:
+        """Go on from there, until `close`, or until something cannot be taken in."""
         loop = asyncio.get_running_loop()
 
         def take(read: Read) -> None:
             taken = threading.Event()
-            loop.call_soon_threadsafe(self._take_in, read, taken)
+            loop.call_soon_threadsafe(self._take_in, read, taken, on_failure)
             taken.wait(_TAKE_IN_S_MAX)
 
         def fail(error: HeadraceError) -> None:
@@ -68,9 +69,16 @@ class Store:
                 f"what was written at offset {offset} was not read back within {seconds_max:g} s"
             ) from error
 
-    def _take_in(self, read: Read, taken: threading.Event) -> None:
+    def _take_in(
+        self, read: Read, taken: threading.Event, on_failure: Callable[[Exception], None]
+    ) -> None:
+        """Replay what was read, unless something before it could not be: that leaves a gap."""
         try:
-            self._replay(read)
+            if not self._is_broken:
+                self._replay(read)
+        except Exception as error:
+            self._is_broken = True
+            on_failure(error)
         finally:
             taken.set()
         while self._waiting and self._waiting[0][0] < self.next_offset:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from starlette.datastructures import QueryParams
-
 from headrace.http.errors import BadRequest
 from headrace.http.operations import Operation
 from headrace.registry.model.names import EVERY_CONTEXT, normalized_context
@@ -81,10 +79,6 @@ def with_context(prefix: str, text: str) -> str:
     """A subject, or the beginning of one, in the context of the path unless it names its own."""
     is_qualified = text.startswith((":.", EVERY_CONTEXT))
     return text if is_qualified else prefix + text
-
-
-def query_of(query_string: bytes) -> QueryParams:
-    return QueryParams(query_string.decode("latin-1"))
 
 
 def _contextual(segments: list[str]) -> Target:

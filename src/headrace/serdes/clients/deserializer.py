@@ -1,4 +1,4 @@
-"""Payloads to values, each by the schema that it names; a reader's schema projects them. SCH-10
+"""Payloads to values, each by the schema that it names; a reader's schema projects them.
 
 Called as confluent-kafka's deserializers are; our own consumer takes it as it is. For whatever else
 takes functions of a topic and bytes there are `of_values` and `of_keys`.
@@ -23,9 +23,9 @@ from headrace.serdes.wire_format import (
     ID_SIZE,
     SchemaId,
     UnframedPayload,
-    header_name,
     id_at_front,
     id_in_header,
+    schema_header,
 )
 
 Parsed = TypeVar("Parsed")
@@ -84,7 +84,7 @@ class SchemaDeserializer(Generic[Parsed]):
         """For `headrace.Consumer(value_deserializer=deserializer)`."""
         if payload is None:
             return None
-        return self._read(payload, _header(headers, header_name(part)), topic, part)
+        return self._read(payload, schema_header(headers, part), topic, part)
 
     def of_values(self, topic: str, payload: bytes | None) -> Any:
         """A function of a topic and bytes; it sees no headers."""
@@ -176,10 +176,3 @@ class _Known(NamedTuple, Generic[Parsed]):
     id: int
     schema: Parsed
     contract: Contract | None
-
-
-def _header(headers: Any, name: str) -> bytes | None:
-    """The last header of a name, as Java's clients take it."""
-    pairs = headers.items() if isinstance(headers, dict) else headers or ()
-    found = [content for key, content in pairs if key == name]
-    return found[-1] if found else None

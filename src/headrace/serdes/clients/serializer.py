@@ -1,4 +1,4 @@
-"""Values to payloads that name their schema, registered if need be. SCH-9
+"""Values to payloads that name their schema, registered if need be.
 
 A serializer is called as confluent-kafka's are, `serializer(value, context)`; our producer takes
 it as it is. For whatever else takes functions of a topic and a value there are `of_values` and

@@ -31,6 +31,13 @@ IDLE_MAX = 8
 
 JSON = "application/vnd.schemaregistry.v1+json"
 _ACCEPT = f"{JSON}, application/vnd.schemaregistry+json, application/json"
+_CLOSED_MEANWHILE = (
+    http.client.RemoteDisconnected,
+    ConnectionResetError,
+    BrokenPipeError,
+    ssl.SSLEOFError,
+    ssl.SSLZeroReturnError,
+)
 _REPEATABLE = frozenset({408, 429, 500, 502, 503, 504})
 
 
@@ -146,22 +153,14 @@ class RegistryConnections:
         self, url: str, method: str, path: str, payload: bytes | None
     ) -> tuple[int, bytes]:
         """On a connection that was used before, if one is open still; else on a new one."""
-        idle = self._idle[url]
-        while idle:
-            try:
-                connection = idle.pop()
-            except IndexError:
-                break  # Another thread was quicker.
-            try:
-                return self._exchange(url, connection, method, path, payload)
-            except (OSError, http.client.HTTPException):
-                connection.close()  # The registry has closed it meanwhile, which is no failure.
-        connection = self._open(url)
+        try:
+            connection = self._idle[url].pop()
+        except IndexError:
+            return self._exchange(url, self._open(url), method, path, payload)
         try:
             return self._exchange(url, connection, method, path, payload)
-        except BaseException:
-            connection.close()
-            raise
+        except _CLOSED_MEANWHILE:  # By the registry, which is no failure; a silence is one.
+            return self._exchange(url, self._open(url), method, path, payload)
 
     def _exchange(
         self,
@@ -175,14 +174,19 @@ class RegistryConnections:
         if payload is not None:
             headers["Content-Type"] = JSON
         prefix = urlsplit(url).path
-        connection.request(method, f"{prefix}{path}", payload, headers)
-        response = connection.getresponse()
-        answer = response.read(ANSWER_BYTES_MAX + 1)
-        if len(answer) > ANSWER_BYTES_MAX:
+        try:
+            connection.request(method, f"{prefix}{path}", payload, headers)
+            response = connection.getresponse()
+            answer = response.read(ANSWER_BYTES_MAX + 1)
+            if len(answer) > ANSWER_BYTES_MAX:
+                raise RegistryUnavailable(
+                    f"{url}{path} answered with more than {ANSWER_BYTES_MAX >> 20} MB"
+                )
+            if response.length:  # The connection has ended before the answer did.
+                raise http.client.IncompleteRead(answer, response.length)
+        except BaseException:
             connection.close()
-            raise RegistryUnavailable(
-                f"{url}{path} answered with more than {ANSWER_BYTES_MAX >> 20} MB"
-            )
+            raise
         idle = self._idle[url]
         if response.will_close or len(idle) >= IDLE_MAX:
             connection.close()

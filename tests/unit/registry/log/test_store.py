@@ -84,3 +84,25 @@ async def test_records_of_no_use_are_counted_and_passed_over(
     await asyncio.to_thread(reader.take, Read([foreign, _record(2, "next")], 3))
     assert (store.skipped, store.next_offset) == (1, 3)
     assert "next" in store.state.subjects
+
+
+class StateWithAFault(State):
+    """Fails at a record that it cannot take in for a reason that nobody has thought of."""
+
+    def replay(self, change: Change, timestamp_ms: int) -> None:
+        if isinstance(change.value, SchemaValue) and change.value.subject == "bad":
+            raise KeyError("bad")
+        super().replay(change, timestamp_ms)
+
+
+async def test_a_record_that_cannot_be_taken_in_is_told_and_never_passed(
+    reader: ReaderOfNothing,
+) -> None:
+    store = Store(StateWithAFault(), reader)
+    store.load()
+    failures: list[Exception] = []
+    store.follow(failures.append)
+    for offset, subject in ((1, "bad"), (2, "next")):
+        await asyncio.to_thread(reader.take, Read([_record(offset, subject)], offset + 1))
+    assert [repr(error) for error in failures] == ["KeyError('bad')"]
+    assert (list(store.state.subjects), store.next_offset) == (["loaded"], 1)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from headrace.serdes.registry_client import connections as connecting
 from headrace.serdes.registry_client.connections import ATTEMPTS, RegistryConnections, access_to
 from headrace.serdes.registry_client.errors import (
     InvalidRegistryAddress,
@@ -23,6 +24,10 @@ class SmallServer:
     def __init__(self) -> None:
         self.status, self.answer = 200, b'{"fine": true}'
         self.failures = 0
+        self.speaks = threading.Event()
+        self.speaks.set()
+        self.closes_after_answers = False
+        """Without a word of it in the answer, as a restart does."""
         self.requests: list[tuple[str, str, str]] = []
         self.connections = 0
         self.headers: dict[str, str] = {}
@@ -57,6 +62,7 @@ class SmallServer:
         size = int(handler.headers.get("Content-Length", 0))
         self.requests.append((handler.command, handler.path, handler.rfile.read(size).decode()))
         self.headers = dict(handler.headers)
+        self.speaks.wait(30)
         status, answer = self.status, self.answer
         if self.failures:
             self.failures -= 1
@@ -65,8 +71,10 @@ class SmallServer:
         handler.send_header("Content-Length", str(len(answer)))
         handler.end_headers()
         handler.wfile.write(answer)
+        handler.close_connection = self.closes_after_answers
 
     def close(self) -> None:
+        self.speaks.set()
         self.server.shutdown()
         self.thread.join()
         self.server.server_close()
@@ -96,6 +104,27 @@ def test_a_connection_is_used_again(server: SmallServer) -> None:
     answers = [connections.ask("GET", "/subjects") for _ in range(5)]
     connections.close()
     assert (answers, server.connections) == ([{"fine": True}] * 5, 1)
+
+
+def test_a_silence_on_an_open_connection_is_a_failure_of_that_registry(
+    server: SmallServer, other_server: SmallServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "TIMEOUT_S", 0.2)
+    connections = connections_to(server, other_server)
+    connections.ask("GET", "/subjects")
+    server.speaks.clear()
+    connections.ask("GET", "/subjects")
+    connections.close()
+    assert (len(server.requests), len(other_server.requests)) == (2, 1)
+
+
+def test_a_connection_that_was_closed_meanwhile_is_no_failure(server: SmallServer) -> None:
+    pauses: list[float] = []
+    connections = RegistryConnections(access_to(server.url), sleep=pauses.append)
+    server.closes_after_answers = True
+    answers = [connections.ask("GET", "/subjects") for _ in range(2)]
+    connections.close()
+    assert (answers, pauses, server.connections) == ([{"fine": True}] * 2, [], 2)
 
 
 def test_a_body_is_sent_as_json_under_the_path_of_the_address(server: SmallServer) -> None:
