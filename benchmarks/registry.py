@@ -19,8 +19,9 @@ from benchmarks.workloads import Figure
 from headrace.client.admin import Admin
 from headrace.registry.log.topic import prepare_topic
 from headrace.registry.log.writer import LogWriter
-from headrace.registry.model.records import Change, SchemaKey, SchemaValue
+from headrace.registry.model.records import Change
 from headrace.registry.settings import RegistrySettings
+from headrace.serdes.schema_records import SchemaKey, SchemaValue
 from tests.nodes import Headrace, Node
 from tests.registries import RegistryProcess
 

@@ -10,6 +10,9 @@ from typing import ClassVar
 class HeadraceError(Exception):
     """Root of everything that Headrace raises on purpose."""
 
+    exit_code: ClassVar[int] = 1
+    """With which a command ends that cannot go on for this reason."""
+
 
 class KafkaError(HeadraceError):
     """An error that Kafka's protocol has a code for."""

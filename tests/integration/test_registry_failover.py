@@ -15,9 +15,10 @@ from headrace.registry.log.reader import LogReader
 from headrace.registry.log.store import Store
 from headrace.registry.log.topic import prepare_topic
 from headrace.registry.log.writer import Deposed, LogWriter, TooLarge
-from headrace.registry.model.records import Change, SchemaKey, SchemaValue
+from headrace.registry.model.records import Change
 from headrace.registry.model.state import State
 from headrace.registry.settings import RegistrySettings
+from headrace.serdes.schema_records import SchemaKey, SchemaValue
 from tests.nodes import Node, eventually
 from tests.registries import RegistryProcess
 

@@ -68,7 +68,11 @@ def test_fastavro_reads_the_same_values(seed: int) -> None:
     """SCH-1"""
     schema, payload = schema_and_payload(seed)
     assume('"namespace":""' not in schema.canonical())  # It gives such types another name.
-    parsed = fastavro.parse_schema(json.loads(schema.canonical()))
+    try:
+        parsed = fastavro.parse_schema(json.loads(schema.canonical()))
+    except fastavro.schema.UnknownType:  # It cannot read names of types that are defined later.
+        assume(False)
+        raise
     found = fastavro.schemaless_reader(io.BytesIO(payload), parsed, None)
     assert repr(decode(schema, None, payload)) == repr(found)
 

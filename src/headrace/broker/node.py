@@ -82,7 +82,9 @@ class Broker:
         self.metrics = Metrics()
         self.tasks = Tasks(loop)
         self.partitions = Partitions()
-        self.registered_schemas = RegisteredSchemas(self.partitions)
+        self.registered_schemas = RegisteredSchemas(
+            self.partitions, settings.headrace_schemas_topic
+        )
         self.configs = TopicConfigs(settings, settings.node_id, self.registered_schemas)
         self.wake_ups = WakeUps(loop)
         self.produce_shapes = ProduceShapes()

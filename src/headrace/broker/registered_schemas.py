@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from headrace.serdes.wire_format import SchemaId
     from headrace.storage.log import Log
 
-_WIRE_NAME = b"_schemas"
 _SLICE_BYTES = 128 * 1024
 _NOTHING: frozenset[str] = frozenset()
 
@@ -28,7 +27,8 @@ _NOTHING: frozenset[str] = frozenset()
 class RegisteredSchemas:
     """What the registry's topic says, as far as it was read."""
 
-    def __init__(self, partitions: "Partitions") -> None:
+    def __init__(self, partitions: "Partitions", topic: str = "_schemas") -> None:
+        self._wire_name = topic.encode()
         self._partitions = partitions
         self._turn = asyncio.Lock()
         self._topic_id: Uuid | None = None
@@ -63,7 +63,7 @@ class RegisteredSchemas:
                 await asyncio.sleep(0)
 
     def _partition(self) -> "Partition | None":
-        topic = self._partitions.by_wire_name.get(_WIRE_NAME)
+        topic = self._partitions.by_wire_name.get(self._wire_name)
         return topic.partitions[0] if topic is not None else None
 
     def _read_slice(self) -> None:

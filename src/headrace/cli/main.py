@@ -46,7 +46,6 @@ EXTRAS = {
     "httptools": "http",
     "starlette": "http",
     "uvicorn": "http",
-    "avro": "serdes",
     "jsonschema_rs": "serdes",
     "google": "serdes",
     "wsproto": "rest",
@@ -65,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(given)
     except HeadraceError as error:
-        return _fail(_explained(error))
+        return _fail(_explained(error), error.exit_code)
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").partition(".")[0])
         if extra is None:
@@ -128,9 +127,9 @@ def _explained(error: HeadraceError) -> str:
     return with_advice(error)
 
 
-def _fail(message: str) -> int:
+def _fail(message: str, exit_code: int = 1) -> int:
     print(f"headrace: {message}", file=sys.stderr)
-    return 1
+    return exit_code
 
 
 if __name__ == "__main__":

@@ -39,7 +39,11 @@ def services(settings: BrokerSettings, bootstrap: str) -> list[Service]:
         "rest": settings.headrace_rest_listeners,
     }
     return [
-        Service(_TITLES[product], _command(product, listen, bootstrap, settings))
+        Service(
+            _TITLES[product],
+            _command(product, listen, bootstrap, settings),
+            f"end what listens on {listen}, or name another place by --{product} HOST:PORT",
+        )
         for product, listen in wanted.items()
         if listen and _is_installed(product)
     ]

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from headrace.errors import HeadraceError
 from headrace.http.addresses import ListenAddress
 from headrace.http.tls import CERTIFICATE_KEY, ServerTls, distinguished_name
+from headrace.runtime.supervision import CANNOT_LISTEN
 
 ABORT_KEY = "headrace.abort"
 """In the state of a request: ends its connection at once, without what is still to be sent."""
@@ -28,6 +29,8 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 class CannotListen(HeadraceError):
     """The address is taken, or not this machine's."""
+
+    exit_code = CANNOT_LISTEN
 
 
 def bind(address: ListenAddress) -> socket.socket:

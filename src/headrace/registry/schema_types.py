@@ -10,13 +10,17 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from headrace.serdes.schemas import Dependency, ParsedSchema, SchemaType
+from headrace.serdes.schemas import Dependency, InvalidSchema, ParsedSchema, SchemaType
 
 Incompatibilities = Callable[[Any, Any], list[str]]
 """What keeps a reader of the first schema from reading data of the second."""
 
 PARSED_MAX = 1_000
 _TEXT_KEPT_MAX = 1 << 20
+
+
+class MissingLibrary(InvalidSchema):
+    """This installation has not what reads schemas of a type."""
 
 
 class Kind(NamedTuple):
@@ -38,8 +42,14 @@ def installed_kind(name: str) -> Kind:
         SchemaType.JSON: "json_schema",
         SchemaType.PROTOBUF: "protobuf",
     }[SchemaType(name)]
-    parsing = import_module(f"headrace.serdes.{package}.parsing")
-    comparing = import_module(f"headrace.registry.compatibility.{package}")
+    try:
+        parsing = import_module(f"headrace.serdes.{package}.parsing")
+        comparing = import_module(f"headrace.registry.compatibility.{package}")
+    except ModuleNotFoundError as error:
+        raise MissingLibrary(
+            f"this registry cannot read schemas of type {name}, as {error.name} is not installed;"
+            " where it runs, pip install '/path/to/headrace[registry]'"
+        ) from error
     is_avro = name == SchemaType.AVRO
     return Kind(parsing.parse, comparing.incompatibilities, has_lenient_reading=is_avro)
 

@@ -19,6 +19,10 @@ BACKOFF_MAX_S = 30.0
 SETTLED_S = 60.0
 """Who has run for this long is not failing again and again."""
 STOP_S_MAX = 15.0
+CANNOT_LISTEN = 3
+"""With this code a program ends that finds its address taken."""
+TAKEN_MAX = 4
+"""So often in a row a program may find that; the first times its forerunner may still be ending."""
 PARENT = "HEADRACE_SUPERVISED_BY"
 """The variable that tells a program which process it is to end with."""
 
@@ -33,6 +37,8 @@ class Service:
 
     name: str
     command: Sequence[str]
+    advice: str = "give it another address"
+    """What to do where its address stays taken."""
 
 
 class Supervisor:
@@ -74,12 +80,18 @@ class Supervisor:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _keep(self, service: Service) -> None:
-        backoff_s = BACKOFF_S
+        backoff_s, taken = BACKOFF_S, 0
         clock = asyncio.get_running_loop().time
         while not self._stopping.is_set():
             began = clock()
             code = await self._run(service)
             if self._stopping.is_set():
+                return
+            taken = taken + 1 if code == CANNOT_LISTEN else 0
+            if taken == TAKEN_MAX:
+                _log.error(
+                    "%s is not started: its address is taken; %s", service.name, service.advice
+                )
                 return
             if clock() - began > SETTLED_S:
                 backoff_s = BACKOFF_S

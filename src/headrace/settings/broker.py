@@ -211,6 +211,7 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     headrace_metrics_host: str = "127.0.0.1"
     headrace_registry_listeners: str = ""
     headrace_rest_listeners: str = ""
+    headrace_schemas_topic: str = "_schemas"
     headrace_log_format: str = "text"
     headrace_log_level: tuple[str, ...] = ("INFO",)
 

@@ -260,6 +260,9 @@ _OWN: tuple[_Row, ...] = (
      "Where a schema registry for this node listens, as 127.0.0.1:8081; empty starts none."),
     ("headrace.rest.listeners", _STRING, _FIXED, None,
      "Where a REST proxy for this node listens, as 127.0.0.1:8082; empty starts none."),
+    ("headrace.schemas.topic", _STRING, _FIXED, not_empty,
+     "The registry's topic (its kafkastore.topic), by which topics with "
+     "headrace.value.schema.validation or headrace.key.schema.validation are checked."),
     ("headrace.log.format", _STRING, _FIXED, one_of("text", "json"),
      "How the process writes its own log: text for people or one JSON object per line."),
     ("headrace.log.level", _LIST, _FIXED, _log_levels,

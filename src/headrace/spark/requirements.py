@@ -47,4 +47,4 @@ def _package(name: str) -> Finding:
     try:
         return Finding(True, f"{name} {version(name)}")
     except PackageNotFoundError:
-        return Finding(False, f"{name} is missing: pip install 'headrace[spark]'")
+        return Finding(False, f"{name} is missing: pip install '/path/to/headrace[spark]'")

@@ -1,10 +1,11 @@
 """How schemas are read: late, once, and strictly only where they are new."""
 
+import sys
 from collections.abc import Sequence
 
 import pytest
 
-from headrace.registry.schema_types import Kind, SchemaTypes, installed_kind
+from headrace.registry.schema_types import Kind, MissingLibrary, SchemaTypes, installed_kind
 from headrace.serdes.schemas import Dependency, InvalidSchema, ParsedSchema, SchemaType
 
 
@@ -93,3 +94,14 @@ def test_every_type_has_its_functions(name: str) -> None:
     kind = installed_kind(name)
     assert callable(kind.parse)
     assert callable(kind.incompatibilities)
+
+
+def test_a_library_that_is_missing_is_named_with_the_extra_that_brings_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "jsonschema_rs", None)
+    for module in ("serdes.json_schema.parsing", "registry.compatibility.json_schema"):
+        monkeypatch.delitem(sys.modules, f"headrace.{module}", raising=False)
+    installed_kind.cache_clear()
+    with pytest.raises(MissingLibrary, match=r"jsonschema_rs is not installed.*\[registry\]"):
+        SchemaTypes().parse("JSON", "{}", (), is_new=True)

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from headrace.runtime.supervision import BACKOFF_MAX_S, PARENT, Service, Supervisor
+from headrace.runtime.supervision import (
+    BACKOFF_MAX_S,
+    CANNOT_LISTEN,
+    PARENT,
+    Service,
+    Supervisor,
+)
 
 SLEEPING = "import time; time.sleep(600)"
 
@@ -42,6 +48,20 @@ async def test_a_program_that_ends_is_started_again_after_longer_and_longer_paus
     finally:
         await supervisor.stop()
     assert pauses.waited == [1, 2, 4, 8, 16, BACKOFF_MAX_S, BACKOFF_MAX_S]
+
+
+async def test_a_program_whose_address_stays_taken_is_given_up_with_advice(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    pauses = Pauses(4)
+    program = python(f"raise SystemExit({CANNOT_LISTEN})")
+    supervisor = Supervisor([Service("the registry", program, "move it")], pauses)
+    supervisor.start()
+    async with asyncio.timeout(60):
+        while "move it" not in caplog.text:
+            await asyncio.sleep(0.01)
+    await supervisor.stop()
+    assert pauses.waited == [1, 2, 4]
 
 
 async def test_a_program_that_cannot_be_started_takes_no_other_down(tmp_path: Path) -> None:

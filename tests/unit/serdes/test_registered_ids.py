@@ -16,7 +16,7 @@ def schema_key(subject: str, version: int) -> bytes:
 
 
 def schema_value(subject: str, version: int, id_: int, **more: Any) -> bytes:
-    value = {"subject": subject, "version": version, "id": id_, "schema": '"string"'}
+    value = {"subject": subject, "version": version, "id": id_, "schema": f'"schema {id_}"'}
     return json.dumps({**value, "deleted": False, **more}).encode()
 
 
@@ -64,7 +64,7 @@ def test_deleting_a_subject_takes_its_versions_up_to_the_one_that_is_named() -> 
 def test_a_guid_is_known_like_an_id() -> None:
     ids = RegisteredIds()
     ids.replay(schema_key("orders-value", 1), schema_value("orders-value", 1, 7))
-    assert ids.subjects_of(guid(fingerprint('"string"'))) == {"orders-value"}
+    assert ids.subjects_of(guid(fingerprint('"schema 7"'))) == {"orders-value"}
 
 
 @pytest.mark.parametrize(
@@ -81,3 +81,37 @@ def test_other_records_change_nothing(key: bytes | None, value: bytes | None) ->
     ids = ids_with(("orders-value", 1, 7))
     ids.replay(key, value)
     assert ids.subjects_of(7) == {"orders-value"}
+
+
+def test_an_id_of_another_schema_is_passed_over_as_the_registry_does() -> None:
+    """SCH-14(b)"""
+    ids = ids_with(("orders-value", 1, 7))
+    ids.replay(schema_key("bills-value", 1), schema_value("bills-value", 1, 7, schema='"other"'))
+    assert (sorted(ids.subjects_of(7)), ids.skipped) == (["orders-value"], 1)
+
+
+def test_an_id_of_another_context_may_have_another_schema() -> None:
+    ids, subject = ids_with(("orders-value", 1, 7)), ":.staging:bills-value"
+    ids.replay(schema_key(subject, 1), schema_value(subject, 1, 7, schema='"other"'))
+    assert ids.subjects_of(7) == {"orders-value", subject}
+
+
+def test_a_deleted_version_keeps_its_id_until_it_is_cleared() -> None:
+    ids = ids_with(("orders-value", 1, 7))
+    ids.replay(schema_key("orders-value", 1), schema_value("orders-value", 1, 7, deleted=True))
+    other = schema_key("bills-value", 1), schema_value("bills-value", 1, 7, schema='"other"')
+    ids.replay(*other)
+    before = ids.subjects_of(7)
+    ids.replay(
+        b'{"keytype":"CLEAR_SUBJECT","subject":"orders-value","magic":0}',
+        b'{"subject":"orders-value"}',
+    )
+    ids.replay(*other)
+    assert (sorted(before), sorted(ids.subjects_of(7))) == ([], ["bills-value"])
+
+
+def test_nothing_is_kept_of_what_is_gone() -> None:
+    ids = ids_with(("orders-value", 1, 7), ("orders-value", 2, 8))
+    for version in (1, 2):
+        ids.replay(schema_key("orders-value", version), None)
+    assert [kept for kept in vars(ids).values() if kept] == []

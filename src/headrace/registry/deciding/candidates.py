@@ -9,13 +9,13 @@ from collections.abc import Sequence
 import msgspec
 
 from headrace.registry.errors import InvalidSchemaGiven
-from headrace.registry.model.names import qualified_by
-from headrace.registry.model.records import AVRO, SchemaValue
 from headrace.registry.model.state import Entry, State
 from headrace.registry.schema_types import SchemaTypes
 from headrace.serdes.contracts import Metadata, Reference, RuleSet
 from headrace.serdes.fingerprints import fingerprint
+from headrace.serdes.schema_records import AVRO, SchemaValue
 from headrace.serdes.schemas import Dependency, InvalidSchema, ParsedSchema
+from headrace.serdes.subject_names import qualified_by
 
 LATEST = -1
 _REFERENCES_MAX = 1_000

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from headrace.registry.errors import NotPermitted
-from headrace.registry.model.names import QualifiedSubject
 from headrace.registry.model.records import Change
 from headrace.registry.model.state import State
+from headrace.serdes.subject_names import QualifiedSubject
 
 Reply = TypeVar("Reply", covariant=True)
 

@@ -13,17 +13,10 @@ from headrace.registry.errors import (
     VersionNotSoftDeleted,
     VersionSoftDeleted,
 )
-from headrace.registry.model.names import context_of
-from headrace.registry.model.records import (
-    Change,
-    ConfigKey,
-    ContextKey,
-    DeleteSubjectKey,
-    DeleteSubjectValue,
-    ModeKey,
-    SchemaKey,
-)
+from headrace.registry.model.records import Change, ConfigKey, ContextKey, ModeKey
 from headrace.registry.model.state import State
+from headrace.serdes.schema_records import DeleteSubjectKey, DeleteSubjectValue, SchemaKey
+from headrace.serdes.subject_names import context_of
 
 
 def delete_version(state: State, subject: str, version: int, *, permanent: bool) -> Decision[int]:

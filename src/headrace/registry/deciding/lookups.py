@@ -4,8 +4,7 @@ import msgspec
 
 from headrace.registry.deciding.candidates import Candidate, canonical, parsed_entry
 from headrace.registry.errors import InvalidSchemaGiven, SchemaNotFound, SubjectNotFound
-from headrace.registry.model.names import context_of, qualified_by
-from headrace.registry.model.records import ConfigValue, SchemaValue
+from headrace.registry.model.records import ConfigValue
 from headrace.registry.model.state import Entry, State
 from headrace.registry.schema_types import SchemaTypes
 from headrace.serdes.contracts import (
@@ -15,7 +14,9 @@ from headrace.serdes.contracts import (
     merged_metadata,
     merged_rules,
 )
+from headrace.serdes.schema_records import SchemaValue
 from headrace.serdes.schemas import ParsedSchema
+from headrace.serdes.subject_names import context_of, qualified_by
 
 _RESOLVED = "resolved"
 """The format of Avro schemas in which references are replaced by what they refer to."""

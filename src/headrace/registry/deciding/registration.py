@@ -11,19 +11,13 @@ from headrace.registry.errors import (
     InvalidSchemaGiven,
     NotPermitted,
 )
-from headrace.registry.model.names import DEFAULT_CONTEXT, QualifiedSubject, context_of
-from headrace.registry.model.records import (
-    Change,
-    ContextKey,
-    ContextValue,
-    Mode,
-    SchemaKey,
-    SchemaValue,
-)
+from headrace.registry.model.records import Change, ContextKey, ContextValue, Mode
 from headrace.registry.model.state import Entry, State
 from headrace.registry.schema_types import SchemaTypes
 from headrace.serdes.contracts import is_same_contract
 from headrace.serdes.fingerprints import guid
+from headrace.serdes.schema_records import SchemaKey, SchemaValue
+from headrace.serdes.subject_names import DEFAULT_CONTEXT, QualifiedSubject, context_of
 
 ID_MAX = (1 << 31) - 1
 

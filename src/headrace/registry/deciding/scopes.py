@@ -13,20 +13,11 @@ from headrace.registry.errors import (
     ReferenceExists,
     SubjectNotFound,
 )
-from headrace.registry.model.names import GLOBAL_CONTEXT, QualifiedSubject
-from headrace.registry.model.records import (
-    Change,
-    ClearSubjectKey,
-    ClearSubjectValue,
-    ConfigKey,
-    ConfigValue,
-    Mode,
-    ModeKey,
-    ModeValue,
-    SchemaKey,
-)
+from headrace.registry.model.records import Change, ConfigKey, ConfigValue, Mode, ModeKey, ModeValue
 from headrace.registry.model.state import State
 from headrace.serdes.contracts import InvalidRules, Metadata, RuleSet, check_rules
+from headrace.serdes.schema_records import ClearSubjectKey, ClearSubjectValue, SchemaKey
+from headrace.serdes.subject_names import GLOBAL_CONTEXT, QualifiedSubject
 
 
 class ConfigUpdate(msgspec.Struct, frozen=True, omit_defaults=True):

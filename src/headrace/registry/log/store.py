@@ -13,8 +13,9 @@ from collections.abc import Callable
 from headrace.errors import HeadraceError
 from headrace.registry.errors import StoreTimedOut
 from headrace.registry.log.reader import LogReader, Read
-from headrace.registry.model.records import UnknownRecord, decoded
+from headrace.registry.model.records import decoded
 from headrace.registry.model.state import State
+from headrace.serdes.schema_records import UnknownRecord
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,24 @@ from typing import NamedTuple
 import msgspec
 
 from headrace.registry.compatibility.levels import Level
-from headrace.registry.model.names import (
+from headrace.registry.model.records import (
+    Change,
+    ConfigKey,
+    ConfigValue,
+    ContextKey,
+    ContextValue,
+    Mode,
+    ModeKey,
+    ModeValue,
+)
+from headrace.serdes.fingerprints import guid
+from headrace.serdes.schema_records import (
+    ClearSubjectValue,
+    DeleteSubjectValue,
+    SchemaKey,
+    SchemaValue,
+)
+from headrace.serdes.subject_names import (
     DEFAULT_CONTEXT,
     GLOBAL_CONTEXT,
     QualifiedSubject,
@@ -20,21 +37,6 @@ from headrace.registry.model.names import (
     normalized,
     qualified_by,
 )
-from headrace.registry.model.records import (
-    Change,
-    ClearSubjectValue,
-    ConfigKey,
-    ConfigValue,
-    ContextKey,
-    ContextValue,
-    DeleteSubjectValue,
-    Mode,
-    ModeKey,
-    ModeValue,
-    SchemaKey,
-    SchemaValue,
-)
-from headrace.serdes.fingerprints import guid
 
 _log = logging.getLogger(__name__)
 

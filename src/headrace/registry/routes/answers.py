@@ -6,10 +6,10 @@ import msgspec
 
 from headrace.registry.compatibility.levels import Level
 from headrace.registry.deciding.registration import Registered
-from headrace.registry.model.names import DEFAULT_CONTEXT, context_of, qualified_by
 from headrace.registry.model.records import ConfigValue
 from headrace.registry.model.state import Entry
 from headrace.serdes.contracts import Metadata, Reference, RuleSet
+from headrace.serdes.subject_names import DEFAULT_CONTEXT, context_of, qualified_by
 
 
 class SubjectVersion(msgspec.Struct, frozen=True):

@@ -15,7 +15,6 @@ from headrace.http.errors import JSON, HttpError, NotFound, Unavailable
 from headrace.http.operations import Operation, openapi
 from headrace.registry.errors import ErrorMessage, RegistryError, rendered
 from headrace.registry.metrics import families
-from headrace.registry.model.names import EVERY_CONTEXT
 from headrace.registry.routes.answers import ServerId, ServerVersion
 from headrace.registry.routes.operations import Answering, operation
 from headrace.registry.routes.quick_answers import QuickAnswers
@@ -26,6 +25,7 @@ from headrace.registry.routes.scopes import SettingRoutes
 from headrace.registry.routes.subjects import SubjectRoutes
 from headrace.registry.service import Registry
 from headrace.runtime.exposition import CONTENT_TYPE, render
+from headrace.serdes.subject_names import EVERY_CONTEXT
 
 _log = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from headrace.http.negotiation import choose
 from headrace.registry.deciding.candidates import Candidate
 from headrace.registry.errors import ANSWER_TYPE, InvalidVersion, UnprocessableBody
 from headrace.registry.leadership.forwarding import FORWARDED, Forwarded, forwardable_headers
-from headrace.registry.model.names import is_default_context, normalized
-from headrace.registry.model.records import AVRO
 from headrace.registry.routes.routing import with_context
 from headrace.serdes.contracts import Metadata, Reference, RuleSet
+from headrace.serdes.schema_records import AVRO
+from headrace.serdes.subject_names import is_default_context, normalized
 
 ANSWER_TYPES = (ANSWER_TYPE, "application/vnd.schemaregistry+json", JSON)
 BODY_TYPES = (*ANSWER_TYPES, "application/octet-stream")

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from headrace.http.errors import BadRequest
 from headrace.http.operations import Operation
-from headrace.registry.model.names import EVERY_CONTEXT, normalized_context
+from headrace.serdes.subject_names import EVERY_CONTEXT, normalized_context
 
 _SUBJECT_FOLLOWS = "subjects"
 _SETTINGS = ("config", "mode")

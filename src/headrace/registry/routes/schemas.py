@@ -7,7 +7,6 @@ from starlette.responses import Response
 from headrace.http.operations import Operation, Parameter
 from headrace.registry.deciding import deletion
 from headrace.registry.errors import SchemaNotFound
-from headrace.registry.model.names import DEFAULT_CONTEXT, SubjectPrefix, context_of
 from headrace.registry.model.state import Entry
 from headrace.registry.routes.answers import (
     ContextIdAnswer,
@@ -33,6 +32,7 @@ from headrace.registry.routes.operations import (
 )
 from headrace.registry.routes.requests import Call
 from headrace.serdes.fingerprints import fingerprint_of_guid
+from headrace.serdes.subject_names import DEFAULT_CONTEXT, SubjectPrefix, context_of
 
 _ID = Parameter("id", "The id of the schema.", "path", "integer")
 _GUID = Parameter("guid", "The guid of the schema, the same in every registry.", "path")

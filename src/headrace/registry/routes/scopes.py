@@ -12,7 +12,6 @@ from headrace.registry.errors import (
     NoSubjectMode,
     NotPermitted,
 )
-from headrace.registry.model.names import is_valid_subject
 from headrace.registry.routes.answers import ConfigAnswer, ModeBody, config_answer, config_echo
 from headrace.registry.routes.operations import (
     INVALID,
@@ -23,6 +22,7 @@ from headrace.registry.routes.operations import (
     operation,
 )
 from headrace.registry.routes.requests import Call
+from headrace.serdes.subject_names import is_valid_subject
 
 _TO_GLOBAL = Parameter("defaultToGlobal", "What counts, if nothing is set here.", type="boolean")
 _FORCE = Parameter("force", "Allow import mode although there are schemas.", type="boolean")

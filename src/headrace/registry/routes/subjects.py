@@ -17,7 +17,6 @@ from headrace.registry.errors import (
     SubjectNotFound,
     VersionNotFound,
 )
-from headrace.registry.model.names import EVERY_CONTEXT, SubjectPrefix, is_valid_subject
 from headrace.registry.model.state import Entry
 from headrace.registry.routes.answers import (
     CompatibilityAnswer,
@@ -46,6 +45,7 @@ from headrace.registry.routes.operations import (
     operation,
 )
 from headrace.registry.routes.requests import Call, SchemaBody
+from headrace.serdes.subject_names import EVERY_CONTEXT, SubjectPrefix, is_valid_subject
 
 _PERMANENT = Parameter("permanent", "Also forget what was deleted before.", type="boolean")
 _FORCE = Parameter("force", "Skip the check of compatibility.", type="boolean")

@@ -13,8 +13,9 @@ from headrace.registry.errors import (
     InvalidSchemaGiven,
     NotPermitted,
 )
-from headrace.registry.model.records import ContextKey, Mode, SchemaKey
+from headrace.registry.model.records import ContextKey, Mode
 from headrace.serdes.contracts import Metadata, Reference, Rule, RuleSet
+from headrace.serdes.schema_records import SchemaKey
 from tests.registries import STRING, USER, USER_WITH_EMAIL, USER_WITH_NAME, Shelf
 
 

@@ -10,9 +10,10 @@ from headrace.protocol.batches import Record
 from headrace.registry.errors import StoreTimedOut
 from headrace.registry.log.reader import LogReader, Read
 from headrace.registry.log.store import Store
-from headrace.registry.model.records import Change, SchemaKey, SchemaValue
+from headrace.registry.model.records import Change
 from headrace.registry.model.state import State
 from headrace.registry.settings import RegistrySettings
+from headrace.serdes.schema_records import SchemaKey, SchemaValue
 
 LONG_S = 30.0
 

@@ -7,25 +7,27 @@ from headrace.registry.model.records import (
     AnyKey,
     AnyValue,
     Change,
-    ClearSubjectKey,
-    ClearSubjectValue,
     ConfigKey,
     ConfigValue,
     ContextKey,
     ContextValue,
-    DeleteSubjectKey,
-    DeleteSubjectValue,
     Mode,
     ModeKey,
     ModeValue,
     NoopKey,
-    SchemaKey,
-    SchemaValue,
-    UnknownRecord,
     decoded,
 )
 from headrace.serdes.contracts import Metadata, Reference, Rule, RuleSet
 from headrace.serdes.fingerprints import fingerprint
+from headrace.serdes.schema_records import (
+    ClearSubjectKey,
+    ClearSubjectValue,
+    DeleteSubjectKey,
+    DeleteSubjectValue,
+    SchemaKey,
+    SchemaValue,
+    UnknownRecord,
+)
 
 RECORDS: list[tuple[AnyKey, AnyValue | None, str, str | None]] = [
     (

@@ -3,23 +3,25 @@
 from headrace.registry.compatibility.levels import Level
 from headrace.registry.model.records import (
     Change,
-    ClearSubjectKey,
-    ClearSubjectValue,
     ConfigKey,
     ConfigValue,
     ContextKey,
     ContextValue,
-    DeleteSubjectKey,
-    DeleteSubjectValue,
     Mode,
     ModeKey,
     ModeValue,
     NoopKey,
-    SchemaKey,
-    SchemaValue,
 )
 from headrace.registry.model.state import State
 from headrace.serdes.contracts import Reference
+from headrace.serdes.schema_records import (
+    ClearSubjectKey,
+    ClearSubjectValue,
+    DeleteSubjectKey,
+    DeleteSubjectValue,
+    SchemaKey,
+    SchemaValue,
+)
 
 
 def state_of(*changes: Change) -> State:

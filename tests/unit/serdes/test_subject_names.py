@@ -2,7 +2,7 @@
 
 import pytest
 
-from headrace.registry.model.names import (
+from headrace.serdes.subject_names import (
     QualifiedSubject,
     SubjectMatch,
     SubjectPrefix,
