@@ -20,6 +20,7 @@ import pytest
 
 from benchmarks.processes import resident_megabytes
 from headrace.lake.catalog import Lake, MergedViewEntry
+from headrace.runtime.supervision import CANNOT_LISTEN
 from tests.nodes import eventually
 from tests.served import (
     COUNTS,
@@ -386,7 +387,7 @@ def test_a_port_that_is_taken_is_named(server: Server, lake: Lake) -> None:
     failed = subprocess.run(
         [*command, "--listen", address], capture_output=True, text=True, timeout=60, check=False
     )
-    assert failed.returncode == 1
+    assert failed.returncode == CANNOT_LISTEN
     assert failed.stderr == f"headrace: cannot listen on {address}: Address already in use\n"
 
 
