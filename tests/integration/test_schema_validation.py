@@ -155,3 +155,12 @@ def test_ids_are_known_again_after_a_crash(registry_node: Node) -> None:
     registry_node.start()
     produce(registry_node, topic, [Sent(payload(7))])
     assert refusal(registry_node, topic, Sent(payload(9))) == KafkaError.INVALID_RECORD
+
+
+def test_the_registrys_topic_may_have_another_name(start_node: Callable[..., Node]) -> None:
+    node = start_node(headrace_schemas_topic="registry")
+    create_topic(node, name="registry", cleanup_policy="compact")
+    topic = checked_topic(node)
+    produce(node, "registry", [registration(f"{topic}-value", 7)])
+    produce(node, topic, [Sent(payload(7))])
+    assert read_values(node, topic) == [payload(7)]
