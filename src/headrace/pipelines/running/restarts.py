@@ -1,12 +1,20 @@
 """Whether a flow that has failed is started again, and when."""
 
+import random
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 ATTEMPTS_MAX = 6
+BUSY_ATTEMPTS_MAX = 60
+"""With waits of half a minute at most, some half an hour in which a machine may come to rest."""
 _FIRST_WAIT_S, _WAIT_S_MAX = 1.0, 30.0
 _ERROR_LINE = re.compile(r"(?:^|[\s:])((?:headrace\.)[\w.]+\.)(\w+): ([^\n]+)", re.MULTILINE)
 _PLAIN_LINE = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): ([^\n]+)", re.MULTILINE)
+
+_BUSY = "MachineTooBusy"
+_NOT_CONNECTED = re.compile(r"Python worker (?:failed )?to connect back")
+"""Spark gives a new Python process ten seconds to call back, and has no setting for it."""
 
 FINAL = frozenset(
     {
@@ -41,6 +49,15 @@ class Failure:
     def is_final(self) -> bool:
         return self.kind in FINAL
 
+    @property
+    def is_of_load(self) -> bool:
+        """Whether nothing is wrong but that the machine has too much to do."""
+        return self.kind == _BUSY
+
+    @property
+    def attempts_max(self) -> int:
+        return BUSY_ATTEMPTS_MAX if self.is_of_load else ATTEMPTS_MAX
+
 
 def failure_of(message: str) -> Failure:
     """The error that counts in what Spark reports: ours if one is in it, else the first line.
@@ -52,6 +69,13 @@ def failure_of(message: str) -> Failure:
     if found:
         _, kind, text = found[-1]
         return Failure(kind, text.strip())
+    if _NOT_CONNECTED.search(message):
+        text = (
+            "the machine is too busy: Spark has waited ten seconds in vain for a Python process"
+            " to start; give it more cores or less to do. If it is idle, the process's own error"
+            " stands before this"
+        )
+        return Failure(_BUSY, text)
     plain = _PLAIN_LINE.findall(message)
     if plain:
         kind, text = plain[-1]
@@ -70,6 +94,9 @@ class Restarts:
     failures: int = 0
     last_batch: int = -1
     not_before: float = field(default=0.0)
+    chance: Callable[[], float] = random.random
+    """A number from 0 to 1, by which flows that a busy machine has ended do not all come again
+    at one moment."""
 
     def on_failure(self, failure: Failure, batch: int, now: float) -> bool:
         """Note a failure at some batch; whether the flow is to be started again, later."""
@@ -77,7 +104,10 @@ class Restarts:
             self.failures = 0
             self.last_batch = batch
         self.failures += 1
-        if failure.is_final or self.failures >= ATTEMPTS_MAX:
+        if failure.is_final or self.failures >= failure.attempts_max:
             return False
-        self.not_before = now + min(_FIRST_WAIT_S * 2 ** (self.failures - 1), _WAIT_S_MAX)
+        wait_s = min(_FIRST_WAIT_S * 2 ** (self.failures - 1), _WAIT_S_MAX)
+        if failure.is_of_load:
+            wait_s *= (1 + self.chance()) / 2
+        self.not_before = now + wait_s
         return True

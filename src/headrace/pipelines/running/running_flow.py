@@ -10,7 +10,7 @@ from headrace.errors import HeadraceError
 from headrace.pipelines.model import Flow
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reports import Report
-from headrace.pipelines.running.restarts import ATTEMPTS_MAX, Failure, Restarts, failure_of
+from headrace.pipelines.running.restarts import Failure, Restarts, failure_of
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -98,7 +98,8 @@ class RunningFlow:
             wait_s = self.restarts.not_before - time.monotonic()
             _log.warning(
                 "the flow %s failed: %s; trying again in %.0f s (%d of %d)",
-                *(self.flow.name, failure.text, wait_s, self.restarts.failures, ATTEMPTS_MAX - 1),
+                *(self.flow.name, failure.text, wait_s),
+                *(self.restarts.failures, failure.attempts_max - 1),
             )
         else:
             _log.error("the flow %s failed: %s", self.flow.name, failure.text)

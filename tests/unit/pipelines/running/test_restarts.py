@@ -4,7 +4,14 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from headrace.errors import HeadraceError
-from headrace.pipelines.running.restarts import ATTEMPTS_MAX, FINAL, Failure, Restarts, failure_of
+from headrace.pipelines.running.restarts import (
+    ATTEMPTS_MAX,
+    BUSY_ATTEMPTS_MAX,
+    FINAL,
+    Failure,
+    Restarts,
+    failure_of,
+)
 
 HOMES_OF_ERRORS = (
     "headrace.client.cluster",
@@ -84,3 +91,29 @@ def test_a_connect_server_that_is_away_is_told_in_words() -> None:
         "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = StatusCode.UNAVAILABLE"
     )
     assert "does not answer" in failure_of(text).text
+
+
+BUSY = (
+    "Job aborted due to stage failure: Task 0 in stage 3.0 failed 4 times\n"
+    "org.apache.spark.SparkException: Python worker failed to connect back.\n"
+    "Caused by: java.net.SocketTimeoutException: Timed out while waiting for the Python worker to"
+    " connect back\n"
+)
+
+
+def test_that_a_machine_is_too_busy_to_start_python_is_told_in_words() -> None:
+    assert "the machine is too busy" in failure_of(BUSY).text
+
+
+def test_a_busy_machine_gets_more_time_though_not_for_ever() -> None:
+    restarts = Restarts()
+    busy = failure_of(BUSY)
+    answers = [restarts.on_failure(busy, batch=0, now=0.0) for _ in range(BUSY_ATTEMPTS_MAX)]
+    assert answers == [True] * (BUSY_ATTEMPTS_MAX - 1) + [False]
+
+
+def test_flows_that_a_busy_machine_has_ended_do_not_all_come_again_at_once() -> None:
+    flows = [Restarts(failures=9, last_batch=0, chance=lambda n=n: n) for n in (0.0, 0.5, 1.0)]
+    for restarts in flows:
+        restarts.on_failure(failure_of(BUSY), batch=0, now=100.0)
+    assert [restarts.not_before for restarts in flows] == [115.0, 122.5, 130.0]
