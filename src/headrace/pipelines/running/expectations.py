@@ -30,9 +30,10 @@ from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, UNR
 from headrace.pipelines.running.errors import ExpectationFailed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 _FLAG = "_broken_"
+_REFUSING = (Violation.DROP, Violation.QUARANTINE)
 _PLACE = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
 
 
@@ -108,18 +109,30 @@ def with_flags(
 
     A condition that comes out as null is broken: what cannot be told is not as expected. `known`
     has the keys that the table has already, for each unique key of which it has any.
+
+    Unique keys are judged last, and only among rows that nothing else refuses: a row that the
+    table does not take must not stand in the way of one with its key that it would.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    for number, expectation in enumerate(checks.expectations):
+    # What cannot be read has no key.
+    is_taken = F.col(ERROR).isNull() if ERROR in rows.columns else F.lit(True)
+    for number, expectation in _rows_first(checks.expectations):
         name = f"{_FLAG}{number}"
         if isinstance(expectation.rule, RowRule):
             holds = F.coalesce(F.expr(f"({expectation.rule.condition})"), F.lit(False))
             rows = rows.withColumn(name, ~holds)
         elif isinstance(expectation.rule, UniqueKey):
             columns = expectation.rule.columns
-            rows = _with_repeats(rows, columns, name, (known or {}).get(columns))
+            rows = _with_repeats(rows, columns, name, is_taken, (known or {}).get(columns))
+        if expectation.on_violation in _REFUSING:
+            is_taken = is_taken & ~F.col(name)
     return rows
+
+
+def _rows_first(expectations: Sequence[Expectation]) -> list[tuple[int, Expectation]]:
+    """The numbered expectations, those of unique keys last."""
+    return sorted(enumerate(expectations), key=lambda one: isinstance(one[1].rule, UniqueKey))
 
 
 def check_table_rules(
@@ -153,7 +166,8 @@ def _aggregate(expectation: Expectation) -> Any:
         case TableRule(condition):
             return F.expr(condition)
         case Freshness(column):
-            return F.max(F.expr(column))
+            # As a number: Spark hands times over in the zone of this machine, and does not say so.
+            return F.unix_micros(F.max(F.expr(column)).cast("timestamp"))
         case _:
             return F.lit(None)
 
@@ -167,8 +181,7 @@ def _table_problem(
         case Freshness(column, age_s_max) if count:
             if value is None:
                 return f"{column} has no value"
-            newest = value if value.tzinfo else value.replace(tzinfo=dt.UTC)
-            age_s = (now - newest).total_seconds()
+            age_s = now.timestamp() - value / 1_000_000
             return f"the newest {column} is {age_s:.0f} s old" if age_s > age_s_max else None
         case RowCount(least, most):
             is_fine = least <= count and (most is None or count <= most)
@@ -178,17 +191,19 @@ def _table_problem(
 
 
 def _with_repeats(
-    rows: "DataFrame", keys: Sequence[str], flag: str, known_keys: "DataFrame | None"
+    rows: "DataFrame",
+    keys: Sequence[str],
+    flag: str,
+    is_taken: "Column",
+    known_keys: "DataFrame | None",
 ) -> "DataFrame":
-    """Mark every row whose key an earlier row of the batch has, or the table."""
+    """Mark every row whose key an earlier row of the batch has, or the table, if it is taken."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F  # noqa: N812
 
     order = [F.col(name) for name in ("topic", "partition", "offset") if name in rows.columns]
-    # What cannot be read has no key, so it must not stand in the way of what can.
-    readable = F.col(ERROR).isNull() if ERROR in rows.columns else F.lit(True)
-    window = Window.partitionBy(readable, *keys).orderBy(*(order or [F.lit(1)]))
-    rows = rows.withColumn(flag, F.row_number().over(window) > 1)
+    window = Window.partitionBy(is_taken, *keys).orderBy(*(order or [F.lit(1)]))
+    rows = rows.withColumn(flag, is_taken & (F.row_number().over(window) > 1))
     if known_keys is None:
         return rows
     known = f"{flag}_known"
@@ -196,7 +211,7 @@ def _with_repeats(
     renamed = keys_there.select(*(F.col(k).alias(f"{known}_{k}") for k in keys), known)
     same = [F.col(k).eqNullSafe(F.col(f"{known}_{k}")) for k in keys]
     joined = rows.join(renamed, same, "left")
-    broken = F.col(flag) | F.coalesce(F.col(known), F.lit(False))
+    broken = F.col(flag) | (is_taken & F.coalesce(F.col(known), F.lit(False)))
     return joined.withColumn(flag, broken).drop(known, *(f"{known}_{k}" for k in keys))
 
 

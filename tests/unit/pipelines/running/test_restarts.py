@@ -1,6 +1,7 @@
 """Which failures are tried again, and what is shown of them."""
 
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 
 from headrace.errors import HeadraceError
@@ -113,7 +114,7 @@ def test_a_busy_machine_gets_more_time_though_not_for_ever() -> None:
 
 
 def test_flows_that_a_busy_machine_has_ended_do_not_all_come_again_at_once() -> None:
-    flows = [Restarts(failures=9, last_batch=0, chance=lambda n=n: n) for n in (0.0, 0.5, 1.0)]
+    flows = [Restarts(failures=9, last_batch=0, chance=partial(float, n)) for n in (0.0, 0.5, 1.0)]
     for restarts in flows:
         restarts.on_failure(failure_of(BUSY), batch=0, now=100.0)
     assert [restarts.not_before for restarts in flows] == [115.0, 122.5, 130.0]

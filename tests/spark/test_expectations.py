@@ -1,0 +1,156 @@
+"""What is expected of rows and batches, as Spark evaluates it."""
+
+import datetime as dt
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from headrace.pipelines.model import (
+    Expectation,
+    Freshness,
+    RowCount,
+    RowRule,
+    Rule,
+    TableRule,
+    UniqueKey,
+    Violation,
+)
+from headrace.pipelines.running.errors import ExpectationFailed
+from headrace.pipelines.running.expectations import RowChecks, check_table_rules, with_flags
+from headrace.testing.process import BrokerProcess
+from tests.spark.conftest import MakeTopic
+from tests.spark.pipeline_folders import Folder, send, toml
+
+NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+ROWS = "SELECT TIMESTAMP '2026-03-01 11:59:00Z' AS at, id AS n FROM range(3)"
+
+
+@pytest.mark.parametrize(
+    ("rule", "problem"),
+    [
+        (Freshness("at", 61), None),
+        (Freshness("at", 59), "the newest at is 60 s old"),
+        (Freshness("CAST(NULL AS TIMESTAMP)", 59), "has no value"),
+        (RowCount(3, 3), None),
+        (RowCount(4, None), "the batch has 3 rows"),
+        (RowCount(0, 2), "the batch has 3 rows"),
+        (TableRule("sum(n) = 3"), None),
+        (TableRule("max(n) > 2"), "max(n) > 2 is False"),
+    ],
+)
+def test_a_batch_is_judged_as_a_whole(rule: Rule, problem: str | None, spark: SparkSession) -> None:
+    expected = [Expectation("e", rule, Violation.WARN)]
+    found = check_table_rules(spark.sql(ROWS), expected, "raw.t", NOON)
+    assert [text.partition("'e': ")[2].endswith(problem or "-") for text in found] == [True] * (
+        problem is not None
+    )
+
+
+def test_a_batch_that_must_not_be_is_refused(spark: SparkSession) -> None:
+    expected = [Expectation("e", RowCount(4, None), Violation.FAIL)]
+    with pytest.raises(ExpectationFailed, match="nothing of this batch was written"):
+        check_table_rules(spark.sql(ROWS), expected, "raw.t", NOON)
+
+
+ELSEWHERE = """
+import datetime as dt
+from headrace.pipelines.model import Expectation, Freshness, Violation
+from headrace.pipelines.running.expectations import check_table_rules
+from headrace.spark.session import open_session
+
+spark = open_session("elsewhere", "local[1]")
+now = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+rows = spark.sql("SELECT TIMESTAMP '2026-03-01 11:59:00Z' AS at")
+for age_s in (61, 59):
+    fresh = Expectation("fresh", Freshness("at", age_s), Violation.WARN)
+    print(check_table_rules(rows, [fresh], "raw.t", now))
+"""
+
+
+def test_freshness_does_not_depend_on_where_the_machine_is(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE],
+        cwd=tmp_path,
+        env={**os.environ, "TZ": "America/New_York", "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [
+        "[]",
+        "[\"raw.t breaks the expectation 'fresh': the newest at is 60 s old\"]",
+    ], done.stderr
+
+
+def test_keys_are_judged_last_and_among_rows_that_nothing_else_refuses(
+    spark: SparkSession,
+) -> None:
+    rows = spark.sql(
+        "SELECT * FROM VALUES (0, 1, 1, 0.0), (1, 1, 1, 5.0), (2, 1, 2, 5.0), (3, 3, 2, 5.0)"
+        " AS t(offset, id, other, price)"
+    )
+    expected = [
+        Expectation("one id", UniqueKey(("id",)), Violation.DROP),
+        Expectation("one other", UniqueKey(("other",)), Violation.DROP),
+        Expectation("dear", RowRule("price > 1"), Violation.QUARANTINE),
+    ]
+    flagged = with_flags(rows, RowChecks.of(expected, "raw.t", "f")).orderBy("offset")
+    flags = [tuple(row[f"_broken_{number}"] for number in range(3)) for row in flagged.collect()]
+    assert flags == [
+        (False, False, True),
+        (False, False, False),
+        (True, False, False),
+        (False, False, False),
+    ]
+
+
+def test_a_row_that_is_refused_does_not_stand_in_the_way_of_one_with_its_key(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("unique", topic, "id LONG, price DOUBLE"),
+        tables_py="""
+from headrace import pipelines as dp
+
+
+@dp.table(name="trusted.o")
+@dp.expect_or_quarantine("sensible", dp.between("price", 0.01, 100000))
+@dp.expect_unique("id")
+def o():
+    return dp.read_stream("sources.events")
+""",
+    )
+    send(broker, topic, [{"id": 1, "price": 0}, {"id": 1, "price": 5.0}, {"id": 1, "price": 6.0}])
+    folder.once()
+    send(broker, topic, [{"id": 1, "price": 7.0}, {"id": 2, "price": 0}, {"id": 2, "price": 8.0}])
+    folder.once()
+    assert folder.rows("trusted.o", "id", "price") == [(1, 5.0), (2, 8.0)]
+    assert folder.rows("quarantine.trusted__o", "rule") == ["sensible", "sensible"]
+
+
+def test_what_cannot_be_read_goes_to_quarantine_whatever_columns_a_query_names(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    """ARC-4"""
+    topic = make_topic()
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("bad", topic, "id LONG, price DOUBLE") + 'where = "price > 0"\n',
+        tables_sql="""
+        CREATE STREAMING TABLE staging.named AS SELECT id, price FROM STREAM(sources.events);
+        CREATE STREAMING TABLE staging.chosen
+          AS SELECT id FROM STREAM(sources.events) WHERE price > 1;
+        CREATE STREAMING TABLE staging.whole
+          AS SELECT * FROM STREAM(sources.events) WHERE price > 1;
+        """,
+    )
+    send(broker, topic, [{"id": 1, "price": 5.0}, b"not json", {"id": 2, "price": -1.0}])
+    folder.once()
+    for name in ("named", "chosen", "whole"):
+        assert folder.rows(f"staging.{name}", "id") == [1]
+        assert folder.rows(f"quarantine.staging__{name}", "payload") == [b"not json"]
