@@ -199,7 +199,38 @@ def test_bytes_are_kept_where_spark_takes_the_column_and_nowhere_else(
     with quiet():
         analysis.run()
     assert analysis.problems == []
-    assert sorted(analysis.kept) == ["raw.chosen", "raw.text", "raw.whole"]
+    assert sorted(analysis.with_bytes) == ["raw.chosen", "raw.text", "raw.whole"]
     assert analysis.frames["raw.text"].columns == ["n", "_payload"]
     assert analysis.schemas["raw.text"].fieldNames() == ["n"]
     assert analysis.frames["raw.total"].columns == ["one", "n"]
+    assert analysis.frames["raw.trusting"].columns == ["n", "_error", "_payload"]
+
+
+def test_flows_that_lose_what_could_not_be_read_are_told(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    sql = """
+    CREATE TEMPORARY VIEW v AS SELECT id FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE raw.plain AS SELECT id FROM STREAM(sources.orders) WHERE id > 1;
+    CREATE STREAMING TABLE raw.meant AS SELECT id FROM STREAM(sources.orders) WHERE _error IS NULL;
+    CREATE STREAMING TABLE raw.total KEYS (one)
+      AS SELECT 1 AS one, count(*) AS n FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE raw.behind AS SELECT id FROM STREAM(v);
+    """
+    python = """
+from headrace import pipelines as dp
+
+
+@dp.table(name="raw.function")
+def function():
+    return dp.read_stream("sources.orders").select("id")
+
+
+@dp.table(name="raw.whole")
+def whole():
+    return dp.read_stream("sources.orders")
+"""
+    pipeline = load_folder(tmp_path, {"a.sql": sql, "b.py": python}, SETTINGS)
+    with quiet():
+        notes = check(pipeline, spark=spark).notes
+    assert sorted(note.split()[1] for note in notes) == ["raw.behind", "raw.function", "raw.total"]

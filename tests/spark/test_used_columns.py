@@ -74,7 +74,10 @@ def python():
             "SELECT id FROM STREAM(sources.o) UNION ALL SELECT id FROM STREAM(sources.p)",
             {"o": ("id",), "p": ("id",)},
         ),
-        ("SELECT _category AS c FROM STREAM(sources.entry)", {"entry": ("price", "name")}),
+        (
+            "SELECT _category AS c FROM STREAM(sources.entry)",
+            {"entry": ("price", "name", "_error")},
+        ),
         ("SELECT id FROM STREAM(sources.chosen)", {}),
         ("SELECT id FROM STREAM(sources.o) WHERE false", {}),
     ],
@@ -103,7 +106,7 @@ def test_the_runner_asks_for_those_alone_and_the_rows_are_the_same(
     topic = make_topic(partitions=2)
     schema = "id LONG, name STRING, amount DOUBLE"
     values = [{"id": n, "name": f"n{n}", "amount": n / 2} for n in range(50)]
-    send(broker, topic, [*values, {"id": 50, "name": "x", "amount": "lots"}, b"{torn"])
+    send(broker, topic, [*values, BAD, b"{torn"])
     found = []
     for name, options in (("pruned", ""), ("whole", ALL_COLUMNS)):
         folder = Folder(tmp_path / name, broker, spark).write(
@@ -118,9 +121,14 @@ def test_the_runner_asks_for_those_alone_and_the_rows_are_the_same(
         (flow,) = run.flows()
         reader = LiveReader(run.reads(run.preparation.used_columns(flow)), run.flow_state(flow))
         asked = reader.read_stream("sources.events").columns
-        assert asked == (["id", "name", "partition"] if name == "pruned" else EVERY)
+        assert asked == (PRUNED if name == "pruned" else EVERY)
+        assert folder.rows("quarantine.raw__t", "payload") == [BAD, b"{torn"]
     assert found[0] == found[1]
-    assert len(found[0]) == 52
+    assert len(found[0]) == 50
+
+
+BAD = b'{"id": 50, "name": "x", "amount": "lots"}'
+PRUNED = ["id", "name", "_error", "_payload", "partition"]
 
 
 EVERY = [

@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.pipelines.model import PipelineSettings, Source
+from headrace.pipelines.model import ERROR, PipelineSettings, Source
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -46,11 +46,17 @@ def keeping_payloads(source: Source) -> Source:
 
 
 def admitted(rows: "DataFrame", source: Source) -> "DataFrame":
-    """A source's entry rules: what may pass, and under which category (ARC-7)."""
+    """A source's entry rules: what may pass, and under which category (ARC-7).
+
+    What could not be read passes, since nothing is known of it: quarantine is to get it.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     if source.where is not None:
-        rows = rows.where(F.expr(source.where))
+        is_admitted = F.expr(source.where)
+        if ERROR in rows.columns and ERROR not in source.where:
+            is_admitted = is_admitted | F.col(ERROR).isNotNull()
+        rows = rows.where(is_admitted)
     if source.category is not None:
         rows = rows.withColumn(CATEGORY, F.expr(source.category))
     return rows

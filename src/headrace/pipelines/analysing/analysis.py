@@ -16,8 +16,9 @@ import pyarrow as pa
 from headrace.pipelines.analysing.graph import Consumer, Graph, consumers, graph_of
 from headrace.pipelines.analysing.original_bytes import (
     source_behind,
+    speaks_of,
     wants_bytes,
-    with_payload,
+    with_helpers,
 )
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.analysing.spark_errors import line_in_folder, line_of, short_text
@@ -31,6 +32,7 @@ from headrace.pipelines.model import (
     ERROR,
     PAYLOAD,
     RESERVED,
+    SOURCES,
     Changes,
     Dataset,
     Pipeline,
@@ -72,7 +74,9 @@ class Analysis:
         self.frames: dict[str, DataFrame] = {}
         """The frame of each query, by the name of its flow or view."""
         self.kept: dict[str, Query] = {}
-        """For flows whose rows can bring the bytes that they were made of, the query that does."""
+        """For flows whose rows can bring what quarantine asks for, the query that does."""
+        self.with_bytes: set[str] = set()
+        """Those of them whose sources are to send the bytes of every record."""
         self._consumers: dict[str, list[Consumer]] = {}
         for consumer in consumers(pipeline):
             self._consumers.setdefault(consumer.target, []).append(consumer)
@@ -172,7 +176,7 @@ class Analysis:
         for consumer in made:
             with self.complaining(consumer.place):
                 self.frames[consumer.name] = self._evaluated(consumer)
-                self._keep_bytes(consumer)
+                self._keep_helpers(consumer)
         if isinstance(dataset, TemporaryView | Sink):
             if dataset.name in self.frames:
                 self.schemas[dataset.name] = self.frames[dataset.name].schema
@@ -186,20 +190,31 @@ class Analysis:
         reader = RecordingReader(self, self.reads.setdefault(consumer.name, []))
         return evaluate(consumer.query, reader)
 
-    def _keep_bytes(self, consumer: Consumer) -> None:
-        """Let a flow bring the original bytes of its rows, where quarantine may want them."""
+    def _keep_helpers(self, consumer: Consumer) -> None:
+        """Let a flow bring the errors and bytes of its records, where quarantine wants them."""
         flow = next((one for one in self.pipeline.flows if one.name == consumer.name), None)
         source = source_behind(consumer.query, self.pipeline, self.reads[consumer.name])
-        if flow is None or source is None or not wants_bytes(flow, self.pipeline):
+        target = self.pipeline.datasets.get(consumer.target)
+        if flow is None or source is None or not isinstance(target, StreamingTable):
             return
+        is_decoded = ERROR in self.schemas[f"{SOURCES}.{source.name}"].names
+        keeps_bytes = wants_bytes(flow, self.pipeline)
         columns = self.frames[consumer.name].columns
-        if PAYLOAD in columns:
-            self.kept[consumer.name] = consumer.query
-        elif (query := with_payload(consumer.query, source)) is not None:
-            frame = self._with_columns(replace(consumer, query=query), [*columns, PAYLOAD])
-            if frame is not None:
+        added = [
+            name
+            for name, is_wanted in ((ERROR, is_decoded), (PAYLOAD, is_decoded or keeps_bytes))
+            if is_wanted and name not in columns and not speaks_of(consumer.query, name)
+        ]
+        query = with_helpers(consumer.query, added, source)
+        if query not in (None, consumer.query):
+            changed = replace(consumer, query=query)
+            if (frame := self._with_columns(changed, [*columns, *added])) is not None:
                 self.frames[consumer.name] = frame
                 self.kept[consumer.name] = query
+        has_bytes = PAYLOAD in self.frames[consumer.name].columns
+        if keeps_bytes and has_bytes and not speaks_of(consumer.query, PAYLOAD):
+            self.kept.setdefault(consumer.name, consumer.query)
+            self.with_bytes.add(consumer.name)
 
     def _with_columns(self, consumer: Consumer, columns: list[str]) -> "DataFrame | None":
         """The frame of a query of our own making; None if Spark makes no such columns of it."""

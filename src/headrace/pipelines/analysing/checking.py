@@ -118,6 +118,7 @@ def _without_spark(pipeline: Pipeline) -> Report:
 
 def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
     from headrace.pipelines.analysing.analysis import Analysis
+    from headrace.pipelines.analysing.lost_errors import lost_errors
     from headrace.pipelines.analysing.schema_checks import check_declared, check_lake
     from headrace.pipelines.analysing.spark_errors import quiet
 
@@ -132,4 +133,4 @@ def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
         for name, schema in analysis.schemas.items()
     }
     found = (*graphs.problems(graph), *promotion.problems(graph), *analysis.problems)
-    return Report(graph, found, (), columns)
+    return Report(graph, found, tuple(lost_errors(analysis)), columns)

@@ -14,6 +14,7 @@ from headrace.lake.merging import COMMIT_VERSION
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.analysis import Analysis, kept_columns
 from headrace.pipelines.analysing.graph import problems as graph_problems
+from headrace.pipelines.analysing.lost_errors import lost_errors
 from headrace.pipelines.analysing.schema_checks import check_declared
 from headrace.pipelines.analysing.spark_errors import quiet
 from headrace.pipelines.model import (
@@ -74,6 +75,8 @@ class Preparation:
             check_declared(self._analysis)
         graph = self._analysis.graph()
         raise_if_any([*graph_problems(graph), *promotion.problems(graph), *self._analysis.problems])
+        for warning in lost_errors(self._analysis):
+            _log.warning("%s", warning)
         self._order = [name for name in graph.order() if name in self.pipeline.datasets]
         for name in self._order:
             self.inputs[name] = self._behind(edge.source for edge in graph.inputs(name))
@@ -81,9 +84,11 @@ class Preparation:
             self._make(name)
 
     def as_run(self, flow: Flow) -> Flow:
-        """A flow with the original bytes of its rows, where that is possible and of use."""
+        """A flow with the errors and bytes of its records, where that is possible and of use."""
         query = self._analysis.kept.get(flow.name)
-        return flow if query is None else replace(flow, query=query, keeps_payloads=True)
+        if query is None:
+            return flow
+        return replace(flow, query=query, keeps_payloads=flow.name in self._analysis.with_bytes)
 
     def levels(self) -> list[list[str]]:
         """The datasets in the order in which a single pass brings everything through."""

@@ -14,9 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.lake.commits import Token
-from headrace.pipelines.model import RESERVED, Flow, StreamingTable, takes_late_rows
+from headrace.pipelines.model import (
+    ERROR,
+    PAYLOAD,
+    RESERVED,
+    Flow,
+    StreamingTable,
+    takes_late_rows,
+)
 from headrace.pipelines.names import quarantine_of
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.quarantine import UNREADABLE
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.exact_records import read_between
 from headrace.pipelines.running.pipeline_run import PipelineRun
@@ -136,7 +144,10 @@ def _spans(wanted: "DataFrame") -> dict[str, dict[str, tuple[int, int]]]:
 
 
 def _as_they_were(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
-    """The refused rows as the flow had made them; events have columns that the table has not."""
+    """The refused rows as the flow had made them; events have columns that the table has not.
+
+    What could not be read still cannot: without its place its record is not found again.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     if flow.changes is None:
@@ -144,9 +155,11 @@ def _as_they_were(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
         schema = schema_of(table.schema)
     else:
         schema = evaluate(flow.query, SnapshotReader(run.reads())).drop(*RESERVED).schema
-    texts = run.spark.createDataFrame(rows.select(["row"]))
-    parsed = texts.select(F.from_json("row", schema).alias("r"))
-    return parsed.select("r.*")
+    given = run.spark.createDataFrame(rows.select(["row", "rule", "reason", "payload"]))
+    error = F.when(F.col("rule") == UNREADABLE, F.col("reason"))
+    return given.select(
+        F.from_json("row", schema).alias("r"), error.alias(ERROR), F.col("payload").alias(PAYLOAD)
+    ).select("r.*", ERROR, PAYLOAD)
 
 
 def _remove(run: PipelineRun, table: str, rows: pa.Table) -> None:
