@@ -205,6 +205,15 @@ class ForwardingFailed(RegistryError):
     status, code = 500, 50003
 
 
+class TooBusy(RegistryError):
+    """Nothing was done; clients try again."""
+
+    status, code = 503, 503
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, headers={"Retry-After": "1"})
+
+
 class UnknownLeader(RegistryError):
     """No instance may write now; clients try again."""
 

@@ -4,6 +4,7 @@ The libraries behind them are large, so each is imported when its first schema h
 what was read is kept for a while: the same few schemas are asked for again and again.
 """
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -55,7 +56,11 @@ def installed_kind(name: str) -> Kind:
 
 
 class SchemaTypes:
-    """Reads schemas, and remembers the last thousand of them."""
+    """Reads schemas, and remembers the last thousand of them.
+
+    Several threads may ask. What is remembered is locked, reading is not: at worst two threads
+    read the same schema.
+    """
 
     names = (SchemaType.JSON, SchemaType.PROTOBUF, SchemaType.AVRO)
     """In the order in which Confluent's registry lists them."""
@@ -71,6 +76,7 @@ class SchemaTypes:
         self._is_lenient = is_lenient
         self._parsed: OrderedDict[tuple[Any, ...], ParsedSchema] = OrderedDict()
         self._parsed_max = parsed_max
+        self._lock = threading.Lock()
 
     def parse(
         self, type: str, text: str, dependencies: Sequence[Dependency], *, is_new: bool
@@ -82,19 +88,21 @@ class SchemaTypes:
         """
         is_lenient = self._is_lenient or not is_new
         key = (type, text, tuple(dependencies), is_lenient)
-        found = self._parsed.get(key)
-        if found is not None:
-            self._parsed.move_to_end(key)
-            return found
+        with self._lock:
+            found = self._parsed.get(key)
+            if found is not None:
+                self._parsed.move_to_end(key)
+                return found
         kind = self._kinds(type)
         if kind.has_lenient_reading:
             found = kind.parse(text, dependencies, lenient=is_lenient)
         else:
             found = kind.parse(text, dependencies)
         if len(text) <= _TEXT_KEPT_MAX:
-            self._parsed[key] = found
-            if len(self._parsed) > self._parsed_max:
-                self._parsed.popitem(last=False)
+            with self._lock:
+                self._parsed[key] = found
+                if len(self._parsed) > self._parsed_max:
+                    self._parsed.popitem(last=False)
         return found
 
     def incompatibilities(self, type: str) -> Incompatibilities:

@@ -2,6 +2,9 @@
 
 A write is decided on the newest state and written before the next is decided; its answer leaves
 once its records are read back. Only the leader writes; the others hand writes on to it.
+Decisions are made in the writer's thread, as schemas may take long to compare, and one write holds
+the lock until it is done: so each is decided after, and on, all that the ones before it have
+written. If a record of somebody else is replayed meanwhile, it is decided again (see `checks`).
 """
 
 import asyncio
@@ -15,11 +18,13 @@ from typing import TypeVar
 from headrace.client.admin import Admin
 from headrace.client.properties import Properties
 from headrace.errors import HeadraceError
+from headrace.registry.checks import Checks, Moved, steady
 from headrace.registry.deciding.decisions import Decision
 from headrace.registry.errors import (
     SchemaTooLarge,
     StoreFailed,
     StoreTimedOut,
+    TooBusy,
     UnknownLeader,
 )
 from headrace.registry.leadership.election import Identity
@@ -37,6 +42,10 @@ from headrace.registry.settings import RegistrySettings
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_DECISIONS_MAX = 5
+"""How often a write is decided again because of records of others: while one leads, only a
+leader that was just locked out has still some on the way."""
 
 
 class NotLeading(HeadraceError):
@@ -69,6 +78,7 @@ class Registry:
         )
         self._writer = LogWriter(properties, settings)
         self._writer_thread = ThreadPoolExecutor(1, "registry-writer")
+        self._checks = Checks()
         self._forwarder = Forwarder(settings, tls)
         self._writing = asyncio.Lock()
         self._leader_changed = asyncio.Event()
@@ -128,9 +138,16 @@ class Registry:
                 self._taking_office.cancel()
                 await asyncio.wait([self._taking_office])
             self._forwarder.close()
+            self._checks.close()
             await asyncio.to_thread(self._store.close)
             self._writer_thread.shutdown(wait=False)
             self._writer.close()
+
+    # --- looking ------------------------------------------------------------------------------
+
+    async def look(self, look: Callable[[State], T]) -> T:
+        """What a function that may take long makes of the state; others are answered meanwhile."""
+        return await self._checks.look(self.state, look)
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -175,13 +192,27 @@ class Registry:
             if not self.is_leader:
                 raise NotLeading
             await self._take_office()
-            decision = decide()
+            decision = await self._decided(decide)
             if not decision.changes:
                 return decision.reply
+            if not self.is_leader or not self._writer.has_claim:
+                raise NotLeading
             offset = await self._in_writer(lambda: self._writer.write(decision.changes))
             await self._store.reached(offset, self.write_s_max)
             self.metrics.written += len(decision.changes)
             return decision.reply
+
+    async def _decided(self, decide: Callable[[], Decision[T]]) -> Decision[T]:
+        """Decide beside the loop, on a state that no record has changed meanwhile."""
+        loop = asyncio.get_running_loop()
+        for _ in range(_DECISIONS_MAX):
+            try:
+                return await steady(
+                    self.state, lambda: loop.run_in_executor(self._writer_thread, decide)
+                )
+            except Moved:
+                continue
+        raise TooBusy("others write all the time, so nothing can be decided; try again")
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

@@ -5,6 +5,7 @@ registry makes of them. As there, names of types are compared without their name
 `full_names` asks for more: most readers of Avro do not look at namespaces either.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,6 +51,13 @@ DESCRIPTIONS: Final = {
     ),
 }
 
+PAIRS_MAX = 100_000
+"""Pairs of types that one comparison looks at, less than a second of work: unions of types that
+differ in their namespaces alone grow with the square, and a registry must answer."""
+
+DIFFERENCES_MAX = 1_000
+"""Differences kept of one pair: a type that many fields use is told for each of its uses."""
+
 Path = tuple[str, ...]
 
 
@@ -70,6 +78,10 @@ class Difference:
         )
 
 
+class TooComplex(Exception):
+    """Schemas that a comparison gave up on."""
+
+
 class AmbiguousField(Exception):
     """A reader's field whose aliases name several fields of the writer."""
 
@@ -85,6 +97,8 @@ def incompatibilities(
         return list(map(str, differences(reader.root, writer.root, full_names=full_names)))
     except AmbiguousField as error:
         return [f"Unexpected exception during compatibility check: {error}"]
+    except TooComplex as error:
+        return [f"{{errorType:'TOO_COMPLEX', description:'{error}'}}"]
 
 
 def differences(reader: Node, writer: Node, *, full_names: bool = False) -> list[Difference]:
@@ -96,12 +110,19 @@ class _Comparison:
         self._full_names = full_names
         self._results: dict[tuple[int, int], list[Difference]] = {}
         """By pair of nodes. A pair that is met again within itself counts as compatible."""
+        self._choices: dict[int, _Choices] = {}
+        """Of unions, by identity."""
 
     def compare(self, reader: Node, writer: Node, path: Path) -> list[Difference]:
         pair = (id(reader), id(writer))
         if pair not in self._results:
+            if len(self._results) >= PAIRS_MAX:
+                raise TooComplex(
+                    f"The schemas were not compared to the end: more than {PAIRS_MAX} pairs of"
+                    " their types would have to be. Make their unions shorter"
+                )
             self._results[pair] = []
-            self._results[pair] = self._compare(reader, writer, path)
+            self._results[pair] = self._compare(reader, writer, path)[:DIFFERENCES_MAX]
         return self._results[pair]
 
     def _compare(self, reader: Node, writer: Node, path: Path) -> list[Difference]:
@@ -109,11 +130,7 @@ class _Comparison:
             case Union(), Union():
                 return self._unions(reader, writer, path)
             case _, Union():
-                return [
-                    difference
-                    for position, branch in enumerate(writer.branches)
-                    for difference in self.compare(reader, branch, (*path, str(position)))
-                ]
+                return self._written_branches(reader, writer, path)
             case Union(), _:
                 return self._branch(reader, writer, path)
             case Primitive(), Primitive():
@@ -140,14 +157,27 @@ class _Comparison:
         return found
 
     def _branch(self, reader: Union, writer: Node, path: Path) -> list[Difference]:
-        if any(not self.compare(branch, writer, ()) for branch in reader.branches):
+        choices = self._choices.get(id(reader))
+        if choices is None:
+            choices = self._choices[id(reader)] = _Choices(reader)
+        if any(not self.compare(branch, writer, ()) for branch in choices.of(writer)):
             return []
         return [_missing_branch(writer, path)]
+
+    def _written_branches(self, reader: Node, writer: Union, path: Path) -> list[Difference]:
+        found: list[Difference] = []
+        for position, branch in enumerate(writer.branches):
+            found += self.compare(reader, branch, (*path, str(position)))
+            if len(found) >= DIFFERENCES_MAX:
+                break
+        return found
 
     def _fields(self, reader: Record, writer: Record, path: Path) -> list[Difference]:
         found: list[Difference] = []
         written = {field.name: field for field in writer.fields}
         for position, field in enumerate(reader.fields):
+            if len(found) >= DIFFERENCES_MAX:
+                break
             here = (*path, "fields", str(position))
             source = _written_field(field, written, writer)
             if source is not None:
@@ -170,6 +200,33 @@ class _Comparison:
         if is_same or writer.name in reader.aliases:
             return []
         return [Difference("NAME_MISMATCH", (*path, "name"), f"expected: {writer.name.full}")]
+
+
+class _Choices:
+    """The branches of a reader's union that a written type may be read with.
+
+    Types whose names differ never fit, so that most of a long union need not be compared.
+    """
+
+    def __init__(self, union: Union) -> None:
+        self._unnamed: list[Node] = []
+        self._named: dict[str, list[Named]] = {}
+        """By simple name, the type's own and those of its aliases."""
+        for branch in union.branches:
+            if isinstance(branch, Named):
+                for name in {branch.name.simple, *(alias.simple for alias in branch.aliases)}:
+                    self._named.setdefault(name, []).append(branch)
+            else:
+                self._unnamed.append(branch)
+
+    def of(self, writer: Node) -> Iterator[Node]:
+        """The one with the same full name comes first."""
+        if not isinstance(writer, Named):
+            yield from self._unnamed
+            return
+        found = self._named.get(writer.name.simple, [])
+        yield from (branch for branch in found if branch.name == writer.name)
+        yield from (branch for branch in found if branch.name != writer.name)
 
 
 def _written_field(field: Field, written: dict[str, Field], writer: Record) -> Field | None:

@@ -74,6 +74,13 @@ class ContextIndex:
         self.id_by_fingerprint: dict[bytes, int] = {}
         self.id_max = 0
 
+    def copy(self) -> "ContextIndex":
+        copy = ContextIndex()
+        copy.versions_by_id = {id: dict(held) for id, held in self.versions_by_id.items()}
+        copy.id_by_fingerprint = dict(self.id_by_fingerprint)
+        copy.id_max = self.id_max
+        return copy
+
 
 class State:
     """Subjects, ids, settings and contexts."""
@@ -90,6 +97,23 @@ class State:
         self._referrers: dict[SchemaKey, dict[ContextId, int]] = {}
         self._configs: dict[str | None, ConfigValue] = {}
         self._modes: dict[str | None, Mode] = {}
+
+    def copy(self) -> "State":
+        """The same, for somebody who reads while records go on being replayed into this one.
+
+        Entries and settings never change themselves, so they are shared.
+        """
+        copy = State()
+        copy.default_config = self.default_config
+        copy.default_mode = self.default_mode
+        copy.subjects = {name: dict(versions) for name, versions in self.subjects.items()}
+        copy.contexts = list(self.contexts)
+        copy.changes = self.changes
+        copy._indexes = {context: index.copy() for context, index in self._indexes.items()}
+        copy._referrers = {key: dict(counts) for key, counts in self._referrers.items()}
+        copy._configs = dict(self._configs)
+        copy._modes = dict(self._modes)
+        return copy
 
     # --- replay -------------------------------------------------------------------------------
 

@@ -1,12 +1,16 @@
 """`/subjects` and `/compatibility`: versions of subjects, and what may become one."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.http.operations import Operation, Parameter
+from headrace.registry.checks import is_light
 from headrace.registry.deciding import deletion, lookups, registration
-from headrace.registry.deciding.candidates import candidate_of, canonical, parsed_of
+from headrace.registry.deciding.candidates import Candidate, candidate_of, canonical, parsed_of
 from headrace.registry.deciding.checking import complaints
 from headrace.registry.deciding.registration import Registered
 from headrace.registry.deciding.scopes import check_rule_set
@@ -17,7 +21,7 @@ from headrace.registry.errors import (
     SubjectNotFound,
     VersionNotFound,
 )
-from headrace.registry.model.state import Entry
+from headrace.registry.model.state import Entry, State
 from headrace.registry.routes.answers import (
     CompatibilityAnswer,
     RegisteredAnswer,
@@ -54,6 +58,8 @@ _PREFIX = Parameter("subjectPrefix", "Only subjects that begin so.")
 _KEY = Parameter("key", "A property of the metadata; may be repeated.")
 _VALUE = Parameter("value", "What the property must be; may be repeated.")
 _NEGATIVE = Parameter("deletedAsNegative", "Deleted ones too, as negative numbers.", type="boolean")
+
+T = TypeVar("T")
 
 
 class SubjectRoutes(Answering):
@@ -243,14 +249,25 @@ class SubjectRoutes(Answering):
     async def look_up(self, request: Request) -> Response:
         call = Call(request)
         body = await self.schema_body(call)
-        entry = lookups.look_up(
-            self.state,
-            self.registry.types,
-            body.candidate(call.subject),
-            normalize=self._normalizes(call),
-            with_deleted=call.flag("deleted"),
+        candidate = body.candidate(call.subject)
+        normalize, with_deleted = self._normalizes(call), call.flag("deleted")
+        entry = await self._found(
+            candidate,
+            lambda state: lookups.look_up(
+                state,
+                self.registry.types,
+                candidate,
+                normalize=normalize,
+                with_deleted=with_deleted,
+            ),
         )
         return call.answer(schema_answer(entry, self.formatted(call, entry)))
+
+    async def _found(self, candidate: Candidate, find: Callable[[State], T]) -> T:
+        """Most schemas are small and found at once; for the others nobody has to wait."""
+        if is_light(self.state, candidate):
+            return find(self.state)
+        return await self.registry.look(find)
 
     def _entry(self, call: Call, *, with_deleted: bool) -> Entry:
         subject, version = call.subject, call.version
@@ -266,7 +283,7 @@ class SubjectRoutes(Answering):
     async def check_against_all(self, request: Request) -> Response:
         call = Call(request)
         body = await self.schema_body(call)
-        return self._checked(call, body, self.state.versions(call.subject))
+        return await self._checked(call, body, self.state.versions(call.subject))
 
     async def check_against_one(self, request: Request) -> Response:
         call = Call(request)
@@ -275,11 +292,11 @@ class SubjectRoutes(Answering):
         entry = self.state.version(call.subject, version)
         if entry is None and version != -1:
             raise VersionNotFound(version)
-        return self._checked(call, body, [entry] if entry is not None else [])
+        return await self._checked(call, body, [entry] if entry is not None else [])
 
-    def _checked(self, call: Call, body: SchemaBody, previous: list[Entry]) -> Response:
+    async def _checked(self, call: Call, body: SchemaBody, previous: list[Entry]) -> Response:
         try:
-            messages = self._complaints(call, body, previous)
+            messages = await self._complaints(call, body, previous)
         except InvalidSchemaGiven as error:
             if not call.flag("verbose"):
                 raise
@@ -287,19 +304,19 @@ class SubjectRoutes(Answering):
         shown = messages if call.flag("verbose") else None
         return call.answer(CompatibilityAnswer(not messages, shown))
 
-    def _complaints(self, call: Call, body: SchemaBody, previous: list[Entry]) -> list[str]:
+    async def _complaints(self, call: Call, body: SchemaBody, previous: list[Entry]) -> list[str]:
         candidate = body.candidate(call.subject)
         if candidate.is_empty:
             raise InvalidSchemaGiven("Empty schema")
         config = self.state.config_in_scope(call.subject)
-        given, parsed = canonical(
-            self.state,
-            self.registry.types,
-            candidate,
-            is_new=config.validate_new_schemas is not False,
-            normalize=self._normalizes(call),
-        )
-        return complaints(self.state, self.registry.types, config, given, parsed, previous)
+        types, normalize = self.registry.types, self._normalizes(call)
+        is_new = config.validate_new_schemas is not False
+
+        def look(state: State) -> list[str]:
+            given, parsed = canonical(state, types, candidate, is_new=is_new, normalize=normalize)
+            return complaints(state, types, config, given, parsed, previous)
+
+        return await self.registry.look(look)
 
     # --- writing ------------------------------------------------------------------------------
 
@@ -313,7 +330,12 @@ class SubjectRoutes(Answering):
         candidate = body.candidate(call.subject)
         normalize, force = self._normalizes(call), call.flag("force")
         state, types = self.state, self.registry.types
-        found = registration.already_registered(state, types, candidate, normalize=normalize)
+        found = await self._found(
+            candidate,
+            lambda state: registration.already_registered(
+                state, types, candidate, normalize=normalize
+            ),
+        )
         if found is not None:
             return self._registered(call, found)
         return await self.written(

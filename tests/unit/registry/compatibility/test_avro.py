@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from headrace.registry.compatibility import avro
 from headrace.registry.compatibility.avro import incompatibilities
 from headrace.serdes.avro.parsing import parse
 from headrace.serdes.avro.schema import AvroSchema
@@ -187,3 +188,44 @@ def test_references_are_looked_into() -> None:
     old, new = (Dependency("F", f'{{"type":"fixed","name":"F","size":{n}}}') for n in (1, 2))
     (message,) = incompatibilities(parse('"F"', [new]), parse('"F"', [old]))
     assert "FIXED_SIZE_MISMATCH" in message
+
+
+def records(name: str, count: int, kind: str) -> list[Any]:
+    return [record(field(kind), name=name.format(number)) for number in range(count)]
+
+
+def test_long_unions_are_compared_by_name_and_not_all_with_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each record, its field, and the union itself: three pairs for each branch, and the root."""
+    monkeypatch.setattr(avro, "PAIRS_MAX", 3 * 200 + 1)
+    old, new = schema(records("R{}", 200, "int")), schema(records("R{}", 200, "long"))
+    assert incompatibilities(new, old) == []
+
+
+def test_unions_that_differ_in_namespaces_alone_are_given_up_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(avro, "PAIRS_MAX", 1_000)
+    old, new = schema(records("a{}.R", 40, "int")), schema(records("b{}.R", 40, "string"))
+    (message,) = incompatibilities(new, old)
+    assert message.startswith("{errorType:'TOO_COMPLEX'")
+
+
+def test_a_branch_that_was_renamed_is_found_by_its_alias() -> None:
+    old = schema(["null", record(field("int"), name="a.Old")])
+    new = schema(["null", record(field("long"), name="b.New", aliases=["a.Old"])])
+    assert incompatibilities(new, old) == []
+
+
+def test_a_difference_that_many_types_lead_to_is_not_told_for_each_way() -> None:
+    def twice(depth: int, leaf: str) -> Any:
+        """Each record uses the next one in two fields: a million ways to the last."""
+        if depth == 0:
+            return leaf
+        inner = {"name": "a", "type": twice(depth - 1, leaf)}
+        again = {"name": "b", "type": f"R{depth - 1}" if depth > 1 else leaf}
+        return {"type": "record", "name": f"R{depth}", "fields": [inner, again]}
+
+    messages = incompatibilities(schema(twice(20, "int")), schema(twice(20, "string")))
+    assert len(messages) == avro.DIFFERENCES_MAX

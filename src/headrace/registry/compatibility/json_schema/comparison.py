@@ -34,8 +34,8 @@ from headrace.registry.compatibility.json_schema.objects import objects
 from headrace.registry.compatibility.json_schema.reading import read
 from headrace.serdes.json_schema.parsing import JsonSchema
 
-PAIRS_MAX = 500_000
-"""Pairs of parts that one comparison looks at, some seconds of work: `oneOf` by `oneOf` grows
+PAIRS_MAX = 100_000
+"""Pairs of parts that one comparison looks at, one or two seconds of work: `oneOf` by `oneOf` grows
 with the square, and a registry must answer."""
 
 DIFFERENCES_MAX = 50
