@@ -75,6 +75,7 @@ bench-spark: $(VENV)/installed-dev
 # What requests to the HTTP products cost, in CPU of each process.
 bench-http: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.http $(ARGS)
+	$(BIN)/python -m benchmarks.registry
 
 requirements: $(VENV)/installed-dev
 	$(BIN)/python tools/requirements.py $(ARGS)

@@ -17,6 +17,7 @@ from headrace.errors import HeadraceError
 from headrace.registry.deciding.candidates import Candidate
 from headrace.registry.errors import TooBusy
 from headrace.registry.model.state import State
+from headrace.serdes.schemas import SchemaType
 
 THREADS: Final = 2
 """A small check need not wait for one large one; more threads would only take from the loop."""
@@ -73,8 +74,11 @@ async def steady(state: State, attempt: Callable[[], Awaitable[T]]) -> T:
 
 
 def is_light(state: State, candidate: Candidate) -> bool:
-    """Whether a candidate is found, or not found, in its subject without holding up the loop."""
-    if candidate.references:
+    """Whether a candidate is found, or not found, in its subject without holding up the loop.
+
+    Protobuf has a process compile each text, however short.
+    """
+    if candidate.references or candidate.type == SchemaType.PROTOBUF:
         return False
     size = len(candidate.text)
     for subject in state.spellings(candidate.subject):

@@ -150,6 +150,7 @@ def test_a_small_schema_of_a_small_subject_is_light() -> None:
     [
         Candidate(subject="a", text=" " * LIGHT_MAX + STRING),
         Candidate(subject="large", text=STRING),
+        Candidate(subject="a", text="message M {}", type="PROTOBUF"),
         Candidate(subject="a", text=STRING, references=(Reference("x", "large", 1),)),
     ],
 )
