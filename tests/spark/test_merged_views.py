@@ -4,12 +4,15 @@ import os
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from headrace.errors import HeadraceError
 from headrace.lake.catalog import Lake
 from headrace.pipelines.commands import load_all, prepared
+from headrace.pipelines.running.flow_batches import FlowBatches
 from headrace.pipelines.running.runner import PipelineRunner
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
@@ -108,3 +111,65 @@ def test_one_stream_comes_to_the_same_truth(
         sent += more
         folder.once()
         assert seen(folder.lake, is_lambda=False) == truth(sent)
+
+
+def test_a_speed_layer_that_looks_before_anything_is_there_remembers_its_keys(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    """ARC-1: its first batch is of what the batch layer has covered."""
+    topic = make_topic(partitions=2)
+    folder = Folder(tmp_path / "p", broker, spark).write(
+        pipeline_toml=toml("early", topic, SCHEMA, architecture="lambda"), tables_sql=TABLES
+    )
+    (pipeline,) = load_all([folder.path], folder.overrides)
+    runner = PipelineRunner(prepared(spark, pipeline))
+    (batch_layer,) = runner.views
+    batch_layer.view.refresh()
+    runner.flows_once(["refined.pages"], lambda: False)
+    sent: list[dict[str, object]] = [{"id": n, "page": "/a", "bytes": n} for n in range(5)]
+    send(broker, topic, sent)
+    for level in runner.run.preparation.levels():
+        runner.flows_once(level, lambda: False)
+    assert (runner.failures(), seen(folder.lake, is_lambda=True)) == ([], truth(sent))
+
+
+@pytest.mark.parametrize("architecture", ["kappa", "lambda"])
+def test_a_flow_that_fails_behind_its_commit_goes_on_and_still_knows_its_keys(
+    architecture: str,
+    tmp_path: Path,
+    broker: BrokerProcess,
+    spark: SparkSession,
+    make_topic: MakeTopic,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The batch comes again and is not written, but what Spark remembers of it must be."""
+    topic = make_topic(partitions=2)
+    folder = Folder(tmp_path / "p", broker, spark).write(
+        pipeline_toml=toml("cut", topic, SCHEMA, architecture=architecture), tables_sql=TABLES
+    )
+    failed = fails_once_behind_the_commit(monkeypatch, "refined.pages")
+    sent: list[dict[str, object]] = [{"id": n, "page": "/a", "bytes": n} for n in range(5)]
+    send(broker, topic, sent)
+    folder.once()
+    send(broker, topic, [*sent, {"id": 7, "page": "/b", "bytes": 7}])
+    folder.once()
+    assert failed == [0]
+    assert seen(folder.lake, is_lambda=architecture == "lambda") == {
+        "/a": (5, 10, 4),
+        "/b": (1, 7, 7),
+    }
+
+
+def fails_once_behind_the_commit(monkeypatch: pytest.MonkeyPatch, flow: str) -> list[int]:
+    """Let a flow fail when its table has a batch and Spark does not know yet; which it was."""
+    failed: list[int] = []
+    tell = FlowBatches._tell
+
+    def cut(self: FlowBatches, batch: int, *of_it: Any) -> None:
+        if self.flow == flow and not failed:
+            failed.append(batch)
+            raise HeadraceError("the power is gone")
+        tell(self, batch, *of_it)
+
+    monkeypatch.setattr(FlowBatches, "_tell", cut)
+    return failed

@@ -42,6 +42,11 @@ def newest_plan(checkpoint: Path) -> int:
     return max(_numbered(checkpoint / "offsets"), default=-1)
 
 
+def has_state(checkpoint: Path) -> bool:
+    """Whether the query remembers rows from batch to batch: for a watermark, a join, once each."""
+    return (checkpoint / "state").is_dir()
+
+
 def ends(checkpoint: Path, batch: int) -> list[Ends]:
     """Where each source of the query stands at the end of a batch, in the query's order."""
     path = checkpoint / "offsets" / str(batch)

@@ -9,6 +9,7 @@ from headrace.spark.checkpoints import (
     CheckpointDamaged,
     Ranges,
     ends,
+    has_state,
     newest_commit,
     newest_plan,
     ranges,
@@ -31,6 +32,13 @@ def test_the_newest_batch_is_the_largest_number_and_not_a_hidden_file(tmp_path: 
         plan(tmp_path, batch, {"orders": {"0": batch}})
     (tmp_path / "offsets" / ".11.crc").write_text("")
     assert newest_plan(tmp_path) == 10
+
+
+def test_a_query_that_remembers_rows_has_a_folder_of_them(tmp_path: Path) -> None:
+    plan(tmp_path, 0, {"orders": {"0": 1}})
+    assert not has_state(tmp_path)
+    (tmp_path / "state" / "0").mkdir(parents=True)
+    assert has_state(tmp_path)
 
 
 def test_a_batch_begins_where_the_one_before_ended(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.flow_batches import FlowBatches
 from headrace.pipelines.running.intake import Intake
 from headrace.pipelines.running.layers import batch_name, speed_name
-from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.reading import LiveReader, SnapshotReader, TableReads
 from headrace.pipelines.running.reports import Outcome
 from headrace.pipelines.running.targets import AppendTarget, KeyedTarget, Target
@@ -68,8 +67,7 @@ class MergedParts:
         if not self.is_lambda:
             rows_max = self.run.pipeline.settings.driver_rows_max
             return KeyedTarget(intake, Upsert(self.keys, merge=self.view.merge), rows_max)
-        covered = self.run.place(batch_name(self.view.name))
-        return SpeedTarget(AppendTarget(intake), covered, self.input)
+        return SpeedTarget(AppendTarget(intake), self.input)
 
     def fed(self, batches: FlowBatches) -> FlowBatches:
         """Have each batch aggregated by the view's own query before it is written."""
@@ -83,10 +81,14 @@ class MergedParts:
 
 @dataclass(frozen=True, slots=True)
 class SpeedTarget:
-    """The speed layer's table: parts that the batch layer has covered need not be kept."""
+    """The speed layer's table: parts that say up to which version of the input they reach.
+
+    A part that the batch layer has covered already is written like any other. Readers pass over it
+    and the next computation of the batch layer removes it. To leave its rows out here would let
+    Spark find that nothing needs to be run, and the keys seen so far would not be remembered.
+    """
 
     target: AppendTarget
-    batch_layer: TablePlace
     input: str
 
     def has(self, token: Token) -> bool:
@@ -97,14 +99,4 @@ class SpeedTarget:
 
         reaches = lineage.inputs[self.input][1]
         parts = rows.withColumn(COMMIT_VERSION, F.lit(reaches).cast("long"))
-        if reaches <= covered_version(self.batch_layer, self.input):
-            parts = parts.where("false")
         return self.target.write(parts, token, lineage)
-
-
-def covered_version(batch_layer: TablePlace, source: str) -> int:
-    """Up to which version of its input the batch layer was computed; -1 if never."""
-    lineage = batch_layer.table.lineage()
-    if lineage is None or source not in lineage.inputs:
-        return -1
-    return lineage.inputs[source][1]

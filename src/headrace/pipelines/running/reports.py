@@ -49,6 +49,8 @@ class Report:
     """Where the flow stands in its topics."""
     query: str = ""
     """What a view was computed by, as `views.fingerprint` tells it."""
+    looked_at_ms: int = 0
+    """When a view was last computed, or found to be as its inputs are."""
 
     def add(self, batch: int, outcome: Outcome, duration_ms: int) -> None:
         self.batch = batch

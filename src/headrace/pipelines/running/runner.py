@@ -5,7 +5,8 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 
 from headrace.errors import HeadraceError
 from headrace.lake.upkeep import tidy
@@ -13,7 +14,7 @@ from headrace.pipelines.running.errors import FlowsFailed
 from headrace.pipelines.running.pipeline_run import PipelineRun, is_lambda, now
 from headrace.pipelines.running.restarts import Failure, failure_of
 from headrace.pipelines.running.running_flow import RunningFlow
-from headrace.pipelines.running.schedules import Timeline
+from headrace.pipelines.running.schedules import Retries, Timeline
 from headrace.pipelines.running.views import ComputedView, computed_views
 
 _log = logging.getLogger(__name__)
@@ -38,6 +39,18 @@ class RunningView:
     future: "Future[bool] | None" = None
     failure: str | None = None
     next_at: dt.datetime | None = None
+    """None while it is being computed, or waits for those before it."""
+    retries: Retries = field(default_factory=Retries)
+
+    def settle(self) -> None:
+        """Take note of how a computation has ended."""
+        assert self.future is not None, "there is one to settle"
+        error = self.future.exception()
+        if error is not None:
+            self.failure = failure_of(f"{type(error).__name__}: {error}").text
+            _log.error("%s was not refreshed", self.view.name, exc_info=error)
+        self.future = None
+        self.retries.note(has_failed=self.failure is not None, now_s=time.monotonic())
 
 
 class PipelineRunner:
@@ -54,6 +67,7 @@ class PipelineRunner:
         self.mode = ""
         self._tidy_at = time.monotonic() + _TIDY_EVERY_S
         self._tidied: dict[str, int] = {}
+        self._tidying: Future[None] | None = None
 
     # One pass.
 
@@ -112,17 +126,17 @@ class PipelineRunner:
         for running in self.flows:
             running.start(is_once=False)
 
-    def tick(self, pool: ThreadPoolExecutor) -> None:
+    def tick(self, views: ThreadPoolExecutor, tidying: ThreadPoolExecutor) -> None:
         """Start again what has failed and may, and refresh what is due."""
         for running in self.flows:
             running.settle()
             if running.query is None and running.is_due:
                 running.start(is_once=False)
         for view in self.views:
-            self._schedule(view, pool)
-        if time.monotonic() >= self._tidy_at:
+            self._schedule(view, views)
+        if time.monotonic() >= self._tidy_at and (self._tidying is None or self._tidying.done()):
             self._tidy_at = time.monotonic() + _TIDY_EVERY_S
-            pool.submit(self._tidy)
+            self._tidying = tidying.submit(self._tidy)
 
     def give_up(self, reason: str) -> None:
         """Let no flow be started again."""
@@ -147,16 +161,20 @@ class PipelineRunner:
         for view in self.views:
             if view.future is not None:
                 view.future.cancel()
+        if self._tidying is not None:
+            self._tidying.cancel()
         self.write_status("failed" if self.failures() else "stopped")
 
     def _schedule(self, running: RunningView, pool: ThreadPoolExecutor) -> None:
         if running.future is not None:
             if not running.future.done():
                 return
-            running.future = None
+            running.settle()
         moment = now()
-        running.next_at = running.timeline.next_at(running.view.last_run(), moment)
+        due = running.timeline.next_at(running.view.last_run(), moment)
+        running.next_at = running.retries.put_off(due, moment, time.monotonic())
         if running.next_at <= moment:
+            running.next_at = None
             running.future = pool.submit(self._refresh, running)
 
     # Both.
@@ -220,21 +238,31 @@ def run_continuously(
     is_stopped: Callable[[], bool],
     show: Callable[[list[PipelineRunner]], None],
 ) -> None:
-    """Run all pipelines until told to stop; flows that fail for good do not end the others."""
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="views") as pool:
+    """Run all pipelines until told to stop; flows that fail for good do not end the others.
+
+    Each computes its views one by one; a long one does not hold up those of another pipeline.
+    """
+    with ExitStack() as stack:
+        views = [stack.enter_context(_worker(f"views of {one.run.name}")) for one in runners]
+        tidying = stack.enter_context(_worker("tidying"))
         try:
             for runner in [] if is_stopped() else runners:
                 runner.begin()
-            _keep_running(runners, pool, is_stopped, show)
+            _keep_running(runners, views, tidying, is_stopped, show)
         finally:
             for runner in runners:
                 runner.end()
     raise_failures(runners)
 
 
+def _worker(name: str) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+
+
 def _keep_running(
     runners: list[PipelineRunner],
-    pool: ThreadPoolExecutor,
+    views: list[ThreadPoolExecutor],
+    tidying: ThreadPoolExecutor,
     is_stopped: Callable[[], bool],
     show: Callable[[list[PipelineRunner]], None],
 ) -> None:
@@ -247,8 +275,8 @@ def _keep_running(
                 runners[number] = followed(runner)
         if moment >= status_at:
             status_at = moment + _STATUS_EVERY_S
-            for runner in runners:
-                runner.tick(pool)
+            for runner, worker in zip(runners, views, strict=True):
+                runner.tick(worker, tidying)
                 runner.write_status("running")
             show(runners)
         if all(is_at_end(runner) for runner in runners):

@@ -9,6 +9,8 @@ from headrace.pipelines.problems import PipelineError
 _FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
 _YEARS_MAX = 5
 """A line such as `0 0 29 2 *` is due within four years; one that is not, never."""
+_FIRST_WAIT_S, _WAIT_S_MAX = 10.0, 600.0
+_DOUBLINGS_MAX = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,30 @@ class Timeline:
         if self.since is None or self.since > now:
             self.since = now
         return self.schedule.next_after(self.since)
+
+
+@dataclass(slots=True)
+class Retries:
+    """How long to leave alone what has failed: longer each time, up to ten minutes.
+
+    It is counted in seconds of a clock that nobody sets.
+    """
+
+    failures: int = 0
+    not_before: float = 0.0
+
+    def note(self, *, has_failed: bool, now_s: float) -> None:
+        """Take in how an attempt has ended."""
+        if not has_failed:
+            self.failures, self.not_before = 0, 0.0
+            return
+        doubled = _FIRST_WAIT_S * 2 ** min(self.failures, _DOUBLINGS_MAX)
+        self.not_before = now_s + min(doubled, _WAIT_S_MAX)
+        self.failures += 1
+
+    def put_off(self, due: dt.datetime, now: dt.datetime, now_s: float) -> dt.datetime:
+        """When to do what is due at some time; never in the past."""
+        return max(due, now + dt.timedelta(seconds=max(0.0, self.not_before - now_s)))
 
 
 def parse_schedule(text: str) -> Schedule:

@@ -66,6 +66,7 @@ class ComputedView:
         table = self.run.lake.table(self.stored, self.run.generation_of(self.stored))
         inputs = self._input_versions()
         if not is_forced and self._is_as_before(table, inputs):
+            self._note_look()
             return False
         reader = SnapshotReader(self.run.reads())
         reader.versions.update(inputs)
@@ -86,6 +87,7 @@ class ComputedView:
         report.broken = {}
         report.query = fingerprint(self.view.query)
         report.add(batch, outcome, round((time.monotonic() - began) * 1000))
+        report.looked_at_ms = report.last_at_ms
         report.write(self.state.report)
         if isinstance(self.view, MergedView):
             self._prune(inputs)
@@ -103,8 +105,16 @@ class ComputedView:
         before = table.lineage()
         return before is not None and {k: v[1] for k, v in before.inputs.items()} == inputs
 
+    def _note_look(self) -> None:
+        """Let the schedule go on from here, though there was nothing to do."""
+        report = Report.read(self.state.report)
+        report.looked_at_ms = time.time_ns() // 1_000_000
+        report.write(self.state.report)
+
     def last_run(self) -> dt.datetime | None:
-        at_ms = Report.read(self.state.report).last_at_ms
+        """When the view was last brought up to its inputs, or found to be."""
+        report = Report.read(self.state.report)
+        at_ms = report.looked_at_ms or report.last_at_ms
         return dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC) if at_ms else None
 
     def _input_versions(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.schedules import Every, Timeline, parse_schedule
+from headrace.pipelines.running.schedules import Every, Retries, Timeline, parse_schedule
 
 
 def at(text: str) -> dt.datetime:
@@ -70,6 +70,30 @@ def test_over_a_clock_that_jumps_about_runs_come_as_often_as_time_passes(text: s
         if timeline.next_at(last, now) <= now:
             last, runs = now, runs + 1
     assert minutes / 5 - jumps - 1 <= runs <= minutes / 5 + jumps + 1
+
+
+def test_what_fails_again_and_again_is_left_alone_for_longer_each_time_within_bounds() -> None:
+    retries, waits, now_s = Retries(), [], 100.0
+    for _ in range(2_000):
+        retries.note(has_failed=True, now_s=now_s)
+        waits.append(retries.not_before - now_s)
+        now_s = retries.not_before
+    assert waits[:7] == [10, 20, 40, 80, 160, 320, 600]
+    assert set(waits[7:]) == {600}
+
+
+def test_what_has_failed_is_not_due_before_its_wait_is_over_and_never_in_the_past() -> None:
+    retries, due, now = Retries(), at("2026-03-01T11:00"), at("2026-03-01T12:00")
+    retries.note(has_failed=True, now_s=5.0)
+    times = [retries.put_off(due, now, now_s) for now_s in (5.0, 11.0, 15.0, 99.0)]
+    assert times == [now + dt.timedelta(seconds=s) for s in (10, 4, 0, 0)]
+
+
+def test_what_has_gone_well_is_due_by_its_schedule_alone() -> None:
+    retries, due, now = Retries(), at("2026-03-01T12:01"), at("2026-03-01T12:00")
+    retries.note(has_failed=True, now_s=5.0)
+    retries.note(has_failed=False, now_s=6.0)
+    assert (retries, retries.put_off(due, now, 6.0)) == (Retries(), due)
 
 
 @pytest.mark.parametrize("text", ["often", "60 * * * *", "* 25 * * *", "a * * * *", "*/0 * * * *"])
