@@ -411,6 +411,28 @@ def test_a_checkpoint_that_was_removed_is_not_begun_again_in_silence(
     assert folder.rows("raw.o", "id") == [1, 2]
 
 
+def test_a_flow_that_was_renamed_does_not_bring_its_rows_twice_and_goes_on_as_advised(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    topic = make_topic()
+    tables = (
+        "CREATE STREAMING TABLE raw.o;"
+        "CREATE FLOW {} AS INSERT INTO raw.o BY NAME SELECT id FROM STREAM(sources.events);"
+    )
+    folder.write(pipeline_toml=toml("named", topic, SCHEMA), tables_sql=tables.format("f"))
+    send(folder.broker, topic, [order(1)])
+    folder.once()
+    folder.write(tables_sql=tables.format("g"))
+    send(folder.broker, topic, [order(2)])
+    for _ in range(2):
+        with pytest.raises(StateDisagrees, match="call it f again, or rename the folder"):
+            folder.once()
+    flows = folder.path / "lake" / "_headrace" / "pipelines" / "named" / "flows"
+    (flows / "f").rename(flows / "g")
+    folder.once()
+    assert folder.rows("raw.o", "id") == [1, 2]
+
+
 def test_a_table_that_was_removed_is_built_anew_when_asked(
     folder: Folder, make_topic: MakeTopic
 ) -> None:

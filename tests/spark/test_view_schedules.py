@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from headrace.pipelines.commands import load_all, prepared
 from headrace.pipelines.running.pipeline_run import now
 from headrace.pipelines.running.reports import Report
-from headrace.pipelines.running.runner import PipelineRunner
+from headrace.pipelines.running.runner import PipelineRunner, RunningView
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, send, toml
@@ -47,14 +47,22 @@ def test_a_view_that_has_failed_is_not_computed_again_at_once(
     (view,) = runner.views
     with ThreadPoolExecutor(max_workers=1) as worker:
         runner.tick(worker, worker)
-        assert view.future is not None
-        assert view.next_at is None
-        view.future.result(WAIT_S)
+        await_end(view)
         runner.tick(worker, worker)
-    assert view.future is None
+    assert not is_under_way(view)
     assert view.next_at is not None
     assert view.next_at > now()
     assert "DIVIDE_BY_ZERO" in str(view.failure)
+
+
+def await_end(view: RunningView) -> None:
+    assert view.future is not None
+    assert view.next_at is None
+    view.future.result(WAIT_S)
+
+
+def is_under_way(view: RunningView) -> bool:
+    return view.future is not None
 
 
 def test_a_view_whose_inputs_are_as_before_is_next_due_by_its_schedule(

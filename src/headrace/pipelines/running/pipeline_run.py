@@ -36,6 +36,7 @@ from headrace.pipelines.running.merged_views import MergedParts
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.preparing import Preparation
 from headrace.pipelines.running.reading import LiveReader, TableReads
+from headrace.pipelines.running.renamed_flows import check_not_renamed, topics_and_tables
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.state import FlowState, PipelineState
 from headrace.pipelines.running.targets import (
@@ -319,6 +320,13 @@ class PipelineRun:
                 f" {state.directory}. Beginning again would write them twice. Put the folder back,"
                 " or build the tables anew: remove them too, or `headrace pipelines replay`"
             )
+        if not state.is_known and flow.name in self.preparation.reads:
+            reads = topics_and_tables(
+                self.preparation.reads[flow.name], self.pipeline.sources.values()
+            )
+            declared = [one.name for one in self.flows()]
+            former = self.state.former_flows(self.generation_of(written), declared)
+            check_not_renamed(flow.name, state, table, former, reads)
         state.check(flow.name, written, table.last_batch(state.writer()))
 
     def _has_written(self, flow: Flow, table: Table) -> bool:

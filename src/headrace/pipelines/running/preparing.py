@@ -57,6 +57,8 @@ class Preparation:
         self.generation_of = generation_of
         self.inputs: dict[str, set[str]] = {}
         """For each dataset the tables and topics (`sources.x`) that it reads."""
+        self.reads: dict[str, set[str]] = {}
+        """The same for each flow alone: several may feed one table."""
         self.made: list[str] = []
         """The tables of this pipeline, quarantines and histories included."""
         self._is_rebuilt: Callable[[str], bool] = lambda _: False
@@ -79,7 +81,11 @@ class Preparation:
             _log.warning("%s", warning)
         self._order = [name for name in graph.order() if name in self.pipeline.datasets]
         for name in self._order:
-            self.inputs[name] = self._behind(edge.source for edge in graph.inputs(name))
+            edges = graph.inputs(name)
+            self.inputs[name] = self._behind(edge.source for edge in edges)
+            for flow in self._flows_into(name):
+                own = (edge.source for edge in edges if edge.consumer == flow.name)
+                self.reads[flow.name] = self._behind(own)
         for name in self._order:
             self._make(name)
 

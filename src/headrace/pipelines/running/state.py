@@ -128,6 +128,12 @@ class PipelineState:
     def flow(self, name: str, generation: int) -> FlowState:
         return FlowState(self.directory / "flows" / _UNSAFE.sub("_", name) / f"g{generation}")
 
+    def former_flows(self, generation: int, declared: Collection[str]) -> list[FlowState]:
+        """The folders of a generation's flows that are none of those declared now."""
+        kept = {_UNSAFE.sub("_", name) for name in declared}
+        found = sorted(self.directory.glob(f"flows/*/g{generation}/identity"))
+        return [FlowState(path.parent) for path in found if path.parts[-3] not in kept]
+
     @contextlib.contextmanager
     def held(self, purpose: str = "run") -> Iterator[None]:
         """Hold the pipeline for this process; a second one is refused and told who has it.

@@ -51,6 +51,13 @@ def test_a_flow_keeps_its_name_in_the_tables(tmp_path: Path) -> None:
     assert state.writer() != PipelineState.of(tmp_path, "orders").flow("b", 1).writer()
 
 
+def test_flows_that_are_no_longer_declared_are_known_by_their_folders(tmp_path: Path) -> None:
+    state = PipelineState.of(tmp_path, "orders")
+    for name, generation in (("a", 1), ("b c", 1), ("d", 1), ("d", 2)):
+        state.flow(name, generation).writer()
+    assert state.former_flows(1, ["b c", "d"]) == [state.flow("a", 1)]
+
+
 def test_a_table_may_be_one_batch_ahead_of_the_checkpoint(tmp_path: Path) -> None:
     state = with_batches(tmp_path, planned=4, committed=3)
     state.check("f", "staging.orders", 3)

@@ -1,0 +1,69 @@
+"""A flow that was renamed is told from one that is new."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headrace.lake.catalog import Lake
+from headrace.lake.commits import Token
+from headrace.lake.tables import Table
+from headrace.pipelines.model import Place, Source
+from headrace.pipelines.running.errors import StateDisagrees
+from headrace.pipelines.running.renamed_flows import check_not_renamed, topics_and_tables
+from headrace.pipelines.running.state import FlowState, PipelineState
+
+HERE = Place("pipeline.toml", 1)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Lake(tmp_path / "lake").create("raw.all", pa.schema([("id", pa.int64())]))
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> PipelineState:
+    return PipelineState.of(tmp_path / "lake", "orders")
+
+
+def has_read(state: FlowState, topic: str) -> FlowState:
+    """Let a flow have planned one batch of a topic."""
+    (state.checkpoint / "offsets").mkdir(parents=True)
+    content = "\n".join(["v1", "{}", json.dumps({topic: {"0": 5}})])
+    (state.checkpoint / "offsets" / "0").write_text(content)
+    return state
+
+
+def test_a_new_flow_does_not_bring_what_a_former_one_has_brought(
+    table: Table, state: PipelineState
+) -> None:
+    old, new = has_read(state.flow("f", 1), "orders"), state.flow("g", 1)
+    table.append([], Token(old.writer(), 0))
+    with pytest.raises(StateDisagrees, match=r"call it f again, or rename the folder .* to g"):
+        check_not_renamed("g", new, table, [old], {"orders"})
+
+
+def test_a_new_flow_may_bring_what_the_former_one_did_not_read(
+    table: Table, state: PipelineState
+) -> None:
+    old, new = has_read(state.flow("f", 1), "orders"), state.flow("g", 1)
+    table.append([], Token(old.writer(), 0))
+    check_not_renamed("g", new, table, [old], {"payments", "raw.orders"})
+
+
+def test_a_new_flow_may_bring_what_the_former_one_brought_elsewhere(
+    table: Table, state: PipelineState
+) -> None:
+    old, new = has_read(state.flow("f", 1), "orders"), state.flow("g", 1)
+    check_not_renamed("g", new, table, [old], {"orders"})
+
+
+def test_sources_are_known_by_their_topics_and_tables_by_their_names() -> None:
+    sources = [
+        Source("a", HERE),
+        Source("b", HERE, topic="x,y"),
+        Source("c", HERE, topic_pattern="z.*"),
+    ]
+    reads = ["sources.a", "sources.b", "sources.c", "raw.orders"]
+    assert topics_and_tables(reads, sources) == {"a", "x", "y", "raw.orders"}
