@@ -15,6 +15,7 @@ from headrace.pipelines.commands import (
     drop_generation,
     redrive,
     replay,
+    run,
     status,
     switch_back,
 )
@@ -180,6 +181,26 @@ def test_a_pipeline_that_breaks_rules_of_promotion_does_not_run(
     )
     with pytest.raises(PipelineError, match=r"tables.sql:1: trusted.o reads sources.events"):
         folder.once()
+
+
+def test_a_single_pass_that_is_asked_to_stop_says_what_it_left_undone(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    folder.write(
+        pipeline_toml=toml("halted", make_topic(), SCHEMA),
+        tables_sql="CREATE STREAMING TABLE raw.o AS SELECT * FROM STREAM(sources.events);"
+        "CREATE MATERIALIZED VIEW refined.n AS SELECT count(*) AS n FROM raw.o;",
+    )
+    with pytest.raises(PipelineError, match=r"stopped as asked, before the end: raw.o, refined.n"):
+        run(
+            [folder.path],
+            is_once=True,
+            overrides=folder.overrides,
+            spark=folder.spark,
+            is_stopped=lambda: True,
+        )
+    (stands,) = status([folder.path], folder.overrides)
+    assert stands.state == "stopped"
 
 
 def test_refused_rows_go_to_the_dead_letter_topic_too_and_come_back_after_a_fix(

@@ -87,7 +87,7 @@ def fitted_text(statuses: Sequence[PipelineStatus], rates: Sequence[float], widt
 def progress_text(status: PipelineStatus, rate: float) -> str:
     """The outcome so far, how much is yet to come, and how quickly it goes."""
     lag = "" if status.lag is None else f"  lag {status.lag:,}"
-    return f"{outcome_text(status)}{lag}  {rate:,.0f} rows/s"
+    return f"{outcome_text(status)}{lag}  {rate:,.0f} rows/s{failed_text(status)}"
 
 
 def rounded_text(status: PipelineStatus, rate: float) -> str:
@@ -103,7 +103,13 @@ def last_zone_text(status: PipelineStatus, rate: float) -> str:
 
 
 def rate_text(status: PipelineStatus, rate: float) -> str:
-    return f"{status.pipeline} {rounded(rate)} rows/s"
+    return f"{status.pipeline} {rounded(rate)} rows/s{failed_text(status)}"
+
+
+def failed_text(status: PipelineStatus) -> str:
+    """`  1 flow failed, see status`, where flows have ended for good while others go on."""
+    failed = sum(flow.state == "failed" for flow in status.flows)
+    return f"  {counted(failed, 'flow')} failed, see status" if failed else ""
 
 
 def _rounded_text(status: PipelineStatus, rate: float, zones: dict[str, tuple[int, int]]) -> str:
@@ -116,7 +122,7 @@ def _rounded_text(status: PipelineStatus, rate: float, zones: dict[str, tuple[in
     if status.lag is not None:
         parts.append(f"lag {rounded(status.lag)}")
     parts.append(f"{rounded(rate)} rows/s")
-    return f"{status.pipeline}: " + "  ".join(parts)
+    return f"{status.pipeline}: " + "  ".join(parts) + failed_text(status)
 
 
 def rounded(number: float) -> str:

@@ -110,6 +110,8 @@ def check(
 
     pipelines = load_all(_or_here(folders), _overrides(given))
     topics = None if offline else checking.check_topics
+    if not (no_spark or as_json):
+        _tell_start()
     spark = None if no_spark else open_spark(pipelines)
     reports = [checking.check(pipeline, topics=topics, spark=spark) for pipeline in pipelines]
     if as_json:
@@ -177,7 +179,13 @@ def run(folders: tuple[Path, ...], is_once: bool, **given: Any) -> None:
 
     screen = Screen()
     overrides = _overrides(given)
-    commands.run(_or_here(folders), is_once=is_once, overrides=overrides, show=screen.show)
+    commands.run(
+        _or_here(folders),
+        is_once=is_once,
+        overrides=overrides,
+        starting=_tell_start,
+        show=screen.show,
+    )
     screen.close()
     for one in commands.status(_or_here(folders), overrides):
         print_line(f"{outcome_text(one)}: {one.state}")
@@ -254,6 +262,7 @@ def replay(
         is_switched=not no_switch,
         must_be_equal=expect_equal,
         overrides=overrides,
+        starting=_silent if as_json else _tell_start,
         show=(lambda built: None) if as_json else print_comparison,
     )
     if as_json:
@@ -328,7 +337,10 @@ def backfill(folder: Path, table: str, from_ms: int | None, as_json: bool, **giv
     """Bring records into TABLE that are older than where its flows began."""
     from headrace.pipelines import commands
 
-    outcomes = commands.backfill(folder, table, from_ms=from_ms, overrides=_overrides(given))
+    starting = _silent if as_json else _tell_start
+    outcomes = commands.backfill(
+        folder, table, from_ms=from_ms, overrides=_overrides(given), starting=starting
+    )
     if as_json:
         print_json(outcomes)
         return
@@ -347,7 +359,8 @@ def redrive(folder: Path, table: str, as_json: bool, **given: Any) -> None:
     """Give the rows in TABLE's quarantine another try, after a fix."""
     from headrace.pipelines import commands
 
-    redriven = commands.redrive(folder, table, overrides=_overrides(given))
+    starting = _silent if as_json else _tell_start
+    redriven = commands.redrive(folder, table, overrides=_overrides(given), starting=starting)
     if as_json:
         print_json(redriven)
         return
@@ -355,8 +368,17 @@ def redrive(folder: Path, table: str, as_json: bool, **given: Any) -> None:
         f"{counted(redriven.taken, 'row')} taken out of quarantine,"
         f" {redriven.refused:,} of them refused again"
     )
-    if redriven.left:
-        warn(f"{counted(redriven.left, 'row')} of flows that are no longer there were left as is")
+    for reason, count in redriven.reasons.items():
+        warn(f"{counted(count, 'row')} left in quarantine: {reason}")
+
+
+def _tell_start() -> None:
+    """Say at once why nothing is seen for a while."""
+    click.echo("starting Spark ...", err=True)
+
+
+def _silent() -> None:
+    """For programs, which are not impatient."""
 
 
 def _or_here(folders: tuple[Path, ...]) -> tuple[Path, ...]:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from headrace.pipelines.model import Pipeline
-from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.problems import PipelineError, no_streaming_table
 from headrace.pipelines.status import PipelineStatus
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ _LOG_BYTES_MAX = 10 << 20
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Show = Callable[["list[PipelineRunner]"], None]
+Tell = Callable[[], None]
+
+
+def _say_nothing() -> None:
+    """Where nobody waits for Spark to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,7 @@ def run(
     is_once: bool,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
+    starting: Tell = _say_nothing,
     show: Show = lambda runners: None,
     is_stopped: Callable[[], bool] | None = None,
 ) -> None:
@@ -146,7 +152,7 @@ def run(
     with (
         held(pipelines),
         StopRequest(pipelines, is_stopped) as stopped,
-        session_for(pipelines, spark) as session,
+        session_for(pipelines, spark, starting) as session,
     ):
         stopped.take()
         runs = [prepared(session, pipeline) for pipeline in pipelines]
@@ -159,28 +165,30 @@ def run(
 
 @contextmanager
 def session_for(
-    pipelines: Sequence[Pipeline], given: "SparkSession | None"
+    pipelines: Sequence[Pipeline], given: "SparkSession | None", starting: Tell = _say_nothing
 ) -> Iterator["SparkSession"]:
-    """The session that was given, or one that is stopped afterwards.
+    """The session that was given, or one that is stopped afterwards; its start takes a while.
 
     What Spark raises meanwhile is told in one line; its own pages are in its log.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from headrace.pipelines.analysing.spark_errors import short_text
+    from headrace.pipelines.running.restarts import told
 
     try:
+        if given is None:
+            starting()
         session = given or open_spark(pipelines)
         try:
             yield session
         finally:
-            if given is None:
-                session.stop()
+            # A Spark that was ended by the signal that ends us cannot be asked to stop.
+            with suppress(Py4JError, OSError):
+                if given is None:
+                    session.stop()
     except (PySparkException, Py4JError) as error:
-        raise PipelineError(
-            f"Spark failed: {short_text(error)}; see {log_path(pipelines[0])}"
-        ) from error
+        raise PipelineError(f"Spark failed: {told(error)}; see {log_path(pipelines[0])}") from error
 
 
 @contextmanager
@@ -289,6 +297,7 @@ def replay(
     must_be_equal: bool = False,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
+    starting: Tell = _say_nothing,
     show: "Callable[[Replay], None]" = lambda built: None,
 ) -> "Replay":
     """Build the tables anew beside the running ones, compare, show, and let the new ones count."""
@@ -296,7 +305,7 @@ def replay(
 
     (pipeline,) = load_all([folder], overrides or Overrides())
     chosen = None if sinks is None else Sinks(sinks)
-    with state_of(pipeline).held("replay"), session_for([pipeline], spark) as session:
+    with state_of(pipeline).held("replay"), session_for([pipeline], spark, starting) as session:
         built = build(session, pipeline, keep=keep, sinks=chosen)
         show(built)
         different = [one.table for one in built.compared if not one.is_equal]
@@ -362,16 +371,18 @@ def backfill(
     from_ms: int | None = None,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
+    starting: Tell = _say_nothing,
 ) -> "dict[str, Outcome]":
     """Bring records into a table that are older than where its flows began."""
     from headrace.pipelines.running.backfilling import backfill as backfill_flow
 
     (pipeline,) = load_all([folder], overrides or Overrides())
-    with held([pipeline]), session_for([pipeline], spark) as session:
+    if not any(flow.target == table for flow in pipeline.flows):
+        why = "" if table in pipeline.datasets else f": {no_streaming_table(pipeline, table)}"
+        raise PipelineError(f"no flow of {pipeline.settings.name} writes to {table}{why}")
+    with held([pipeline]), session_for([pipeline], spark, starting) as session:
         made = prepared(session, pipeline)
         flows = [flow for flow in made.pipeline.flows if flow.target == table]
-        if not flows:
-            raise PipelineError(f"no flow of {pipeline.settings.name} writes to {table}")
         return {flow.name: backfill_flow(made, flow, from_ms=from_ms) for flow in flows}
 
 
@@ -381,10 +392,13 @@ def redrive(
     *,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
+    starting: Tell = _say_nothing,
 ) -> "Redriven":
     """Give the rows in a table's quarantine another try."""
+    from headrace.pipelines.running.redriving import check_table
     from headrace.pipelines.running.redriving import redrive as redrive_table
 
     (pipeline,) = load_all([folder], overrides or Overrides())
-    with session_for([pipeline], spark) as session:
+    check_table(pipeline, table)
+    with session_for([pipeline], spark, starting) as session:
         return redrive_table(prepared(session, pipeline), table)

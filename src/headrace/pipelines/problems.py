@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from headrace.errors import HeadraceError
-from headrace.pipelines.model import Place
+from headrace.pipelines.model import Pipeline, Place, StreamingTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,15 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
     near = get_close_matches(name, sorted(names), n=2, cutoff=0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def no_streaming_table(pipeline: Pipeline, name: str) -> str:
+    """That a name is no streaming table's, and which ones there are; a zone is easily left out."""
+    tables = [one.name for one in pipeline.datasets.values() if isinstance(one, StreamingTable)]
+    same = [table for table in tables if table.partition(".")[2] == name.rpartition(".")[2]]
+    near = f"; did you mean {' or '.join(same[:2])}?" if same else nearest(name, tables)
+    there = f"there are {', '.join(tables)}" if tables else "it has none"
+    return f"{name} is no streaming table of {pipeline.settings.name} ({there}){near}"
 
 
 def _order(problem: Problem) -> tuple[str, int]:

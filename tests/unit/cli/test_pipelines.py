@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from headrace.cli import pipelines
@@ -75,6 +76,16 @@ def test_a_pipeline_that_never_ran_says_so(
     assert capsys.readouterr().out == "nothing was running\n"
 
 
+@pytest.mark.parametrize("command", ["redrive", "backfill"])
+def test_a_wrong_name_of_a_table_is_told_before_spark_is_started(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_folder(tmp_path, {"a.sql": TABLE})
+    with pytest.raises(PipelineError, match=r"did you mean raw\.x"):
+        call(command, folder, "x")
+    assert "starting Spark" not in capsys.readouterr().err
+
+
 STATUS = PipelineStatus(
     pipeline="shop",
     state="running",
@@ -116,6 +127,13 @@ def test_progress_is_one_line_by_zones() -> None:
 )
 def test_progress_is_shortened_to_the_width_of_the_terminal(width: int, text: str) -> None:
     assert fitted_text([STATUS], [300.4], width) == text
+
+
+@pytest.mark.parametrize("width", [120, 90, 80, 50])
+def test_progress_says_that_flows_have_failed_while_others_go_on(width: int) -> None:
+    flows = [msgspec.structs.replace(flow, state="failed") for flow in STATUS.flows * 2]
+    status = msgspec.structs.replace(STATUS, flows=tuple(flows))
+    assert fitted_text([status], [300.4], width).endswith("  2 flows failed, see status")
 
 
 def test_progress_of_several_pipelines_is_shortened_alike() -> None:

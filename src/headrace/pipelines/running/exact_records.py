@@ -17,6 +17,11 @@ Spans = Mapping[str, Mapping[str, tuple[int, int]]]
 
 def read_between(reads: TableReads, source: Source, spans: Spans) -> "DataFrame":
     """The records of a source in these spans, decoded and admitted as they are in a stream."""
+    return admitted(records_between(reads, source, spans), source)
+
+
+def records_between(reads: TableReads, source: Source, spans: Spans) -> "DataFrame":
+    """The same before the source's entry rules have chosen among them."""
     wanted = {topic: spans[topic] for topic in spans if spans[topic]}
     options = source_options(source, reads.pipeline.settings)
     options.pop("subscribe", None)
@@ -25,5 +30,4 @@ def read_between(reads: TableReads, source: Source, spans: Spans) -> "DataFrame"
     for name, end in (("startingOffsets", 0), ("endingOffsets", 1)):
         offsets = {t: {p: span[end] for p, span in ps.items()} for t, ps in wanted.items()}
         options[name] = json.dumps(offsets)
-    rows = reads.spark.read.format(source.connector).options(**options).load()
-    return admitted(rows, source)
+    return reads.spark.read.format(source.connector).options(**options).load()

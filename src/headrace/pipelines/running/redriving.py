@@ -2,11 +2,14 @@
 
 A row that says from which record it came is made anew from that record, since the flow may have
 been mended. Another is judged again as it is. A row that passes goes to its table, and one that
-does not goes back to quarantine with its new reason.
+does not goes back to quarantine with its new reason. A row whose record is there no more stays
+where it is: quarantine may hold the only bytes of it.
 """
 
 import json
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -19,16 +22,18 @@ from headrace.pipelines.model import (
     PAYLOAD,
     RESERVED,
     Flow,
+    Pipeline,
     StreamingTable,
     takes_late_rows,
 )
 from headrace.pipelines.names import quarantine_of
-from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.problems import PipelineError, no_streaming_table
 from headrace.pipelines.quarantine import UNREADABLE
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.exact_records import read_between
 from headrace.pipelines.running.pipeline_run import PipelineRun
-from headrace.pipelines.running.reading import SnapshotReader, TableReads
+from headrace.pipelines.running.reading import SnapshotReader
+from headrace.pipelines.running.records_again import PLACE, RecordsAgain
+from headrace.pipelines.running.redrive_fates import Fates, Plan, conditions, fates_of, places_of
 from headrace.pipelines.running.state import read_json
 from headrace.runtime import files
 from headrace.spark.tables.schemas import schema_of
@@ -36,9 +41,8 @@ from headrace.spark.tables.schemas import schema_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_PLACE = ("topic", "partition", "offset")
-_MOMENTS_PER_DELETE = 500
-_MOMENT = 'Timestamp(Microsecond, Some("UTC"))'
+FLOW_GONE = "their flow is no longer there"
+_ANEW, _AS_THEY_WERE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,99 +52,107 @@ class Redriven:
     taken: int
     refused: int
     left: int = 0
-    """Rows of flows that the pipeline no longer has: nothing was done with them."""
+    """Rows with which nothing was done."""
+    reasons: dict[str, int] = field(default_factory=dict)
+    """Why rows were left, and how many for each."""
 
 
-def redrive(run: PipelineRun, table: str) -> Redriven:
-    """Give every row in a table's quarantine another try.
+@dataclass(slots=True)
+class Note:
+    """Which rows are redriven, under which name, and what was decided of each flow's.
 
-    Which rows those are is written down first, with the name under which they are committed: after
-    a crash the next call finds the note and finishes the same rows, each once.
+    It is written before the rows are: after a crash the next call finishes the same rows, each
+    once, also if records that were read then are gone by now.
     """
-    flows = _flows(run, table)
-    quarantine = run.quarantine_of(table)
-    if quarantine is None:
-        raise PipelineError(f"{table} refuses no rows: it has no quarantine to redrive")
-    with run.state.held("redrive"):
-        note = run.state.directory / f"redrive-{table}.json"
-        noted = read_json(note)
+
+    path: Path
+    version: int
+    id: str
+    plans: dict[str, Plan]
+
+    @classmethod
+    def found_or_made(cls, path: Path, version: int) -> "Note":
+        noted = read_json(path)
         if not noted:
-            noted = {"version": quarantine.table.version, "id": uuid4().hex}
-            files.replace_file(str(note), json.dumps(noted).encode())
-        rows = quarantine.table.rows(version=int(noted["version"]))
-        known = rows.filter(pc.is_in(rows["flow"], pa.array([flow.name for flow in flows])))
-        refused = sum(
-            _redrive_flow(run, flow, known.filter(pc.equal(known["flow"], flow.name)), noted["id"])
-            for flow in flows
-        )
-        _remove(run, table, known)
-        files.unlink_if_there(str(note))
-    return Redriven(known.num_rows, refused, rows.num_rows - known.num_rows)
+            note = cls(path, version, uuid4().hex, {})
+            note.write()
+            return note
+        plans = {flow: Plan.from_json(plan) for flow, plan in noted.get("plans", {}).items()}
+        return cls(path, int(noted["version"]), noted["id"], plans)
+
+    def write(self) -> None:
+        plans = {flow: plan.to_json() for flow, plan in self.plans.items()}
+        noted = {"version": self.version, "id": self.id, "plans": plans}
+        files.replace_file(str(self.path), json.dumps(noted).encode())
+
+    def token(self, flow: Flow, batch: int) -> Token:
+        return Token(f"redrive/{self.id}/{flow.name}", batch)
 
 
-def _flows(run: PipelineRun, table: str) -> list[Flow]:
-    """The flows into a table whose rows may come late without harm."""
-    target = run.pipeline.datasets.get(table)
+def check_table(pipeline: Pipeline, table: str) -> None:
+    """Refuse a table whose rows cannot be redriven; needs no Spark, so it is asked first."""
+    target = pipeline.datasets.get(table)
     if not isinstance(target, StreamingTable):
-        raise PipelineError(f"{table} is no streaming table of {run.name}; only these are redriven")
-    flows = [flow for flow in run.pipeline.flows if flow.target == table]
-    if not all(takes_late_rows(target, flow) for flow in flows):
+        raise PipelineError(no_streaming_table(pipeline, table))
+    if not all(takes_late_rows(target, flow) for flow in pipeline.flows if flow.target == table):
         raise PipelineError(
             f"{table} is kept by key, and a row from quarantine may be older than the one that is"
             " there; declare the column that orders the rows of a key (SEQUENCE BY column, in"
             " Python sequence_by=), or replay the pipeline instead"
         )
-    return flows
 
 
-def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, name: str) -> int:
-    """Send a flow's refused rows through again; how many were refused once more."""
-    has_place = pc.is_valid(rows["offset"])
-    parts = (rows.filter(has_place), rows.filter(pc.invert(has_place)))
+def redrive(run: PipelineRun, table: str) -> Redriven:
+    """Give every row in a table's quarantine another try."""
+    check_table(run.pipeline, table)
+    flows = [flow for flow in run.pipeline.flows if flow.target == table]
+    quarantine = run.quarantine_of(table)
+    if quarantine is None:
+        raise PipelineError(f"{table} refuses no rows: it has no quarantine to redrive")
+    with run.state.held("redrive"):
+        path = run.state.directory / f"redrive-{table}.json"
+        note = Note.found_or_made(path, quarantine.table.version)
+        rows = quarantine.table.rows(version=note.version)
+        taken = refused = 0
+        reasons: Counter[str] = Counter()
+        for flow in flows:
+            own = rows.filter(pc.equal(rows["flow"], flow.name))
+            fates, again = _redrive_flow(run, flow, own, note)
+            _remove(run, table, flow, own, fates)
+            taken += fates.taken
+            refused += again
+            reasons.update(fates.reasons)
+        files.unlink_if_there(str(path))
+    if gone := rows.num_rows - taken - reasons.total():
+        reasons[FLOW_GONE] = gone
+    return Redriven(taken, refused, reasons.total(), dict(reasons))
+
+
+def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, note: Note) -> tuple[Fates, int]:
+    """Send a flow's refused rows through again; what became of them, how many came back."""
     # All of these were refused before, so a gate would shut out those that pass now.
     target = run.target_of(flow, is_gated=False)
+    tokens = [note.token(flow, batch) for batch in (_ANEW, _AS_THEY_WERE)]
+    done = [target.has(token) for token in tokens]
+    placed = rows.filter(pa.array([place is not None for place in places_of(rows)], pa.bool_()))
+    lineage = run.lineage(flow.name)
     refused = 0
-    for batch, part in enumerate(parts):
-        token = Token(f"redrive/{name}/{flow.name}", batch)
-        if not part.num_rows or target.has(token):
-            continue
-        again = _made_anew(run, flow, part) if batch == 0 else _as_they_were(run, flow, part)
-        refused += target.write(again, token, run.lineage(flow.name)).quarantined
-    return refused
-
-
-def _made_anew(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
-    """The flow over the very records that its refused rows came from."""
-    wanted = run.spark.createDataFrame(rows.select(list(_PLACE))).distinct()
-    reads = run.reads(keeps_payloads=flow.keeps_payloads)
-    given = {name: _only(reads, name, wanted) for name in run.preparation.inputs[flow.target]}
-    return evaluate(flow.query, SnapshotReader(reads, given))
-
-
-def _only(reads: TableReads, name: str, wanted: "DataFrame") -> "DataFrame":
-    """Those rows of an input that came from the wanted records, if it says from which."""
-    source = reads.source(name)
-    if source is not None:
-        rows = read_between(reads, source, _spans(wanted))
-    else:
-        rows = SnapshotReader(reads).read(name)
-    if not set(_PLACE) <= set(rows.columns):
-        return rows
-    return rows.join(wanted, list(_PLACE), "left_semi")
-
-
-def _spans(wanted: "DataFrame") -> dict[str, dict[str, tuple[int, int]]]:
-    """The offsets of topics to read for these records: from the first to the last."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    ends = wanted.groupBy("topic", "partition").agg(
-        F.min("offset").alias("first"), F.max("offset").alias("last")
-    )
-    spans: dict[str, dict[str, tuple[int, int]]] = {}
-    for row in ends.collect():
-        partitions = spans.setdefault(row["topic"], {})
-        partitions[str(row["partition"])] = (row["first"], row["last"] + 1)
-    return spans
+    if placed.num_rows and not any(done):
+        wanted = run.spark.createDataFrame(placed.select(list(PLACE))).distinct()
+        reader = RecordsAgain(run.reads(keeps_payloads=flow.keeps_payloads), wanted)
+        again = evaluate(flow.query, reader)
+        with reader.kept():
+            places = reader.places() if reader.is_exact else None
+            note.plans[flow.name] = Plan.of(placed, places)
+            note.write()
+            if places:
+                refused += target.write(again, tokens[_ANEW], lineage).quarantined
+    fates = fates_of(rows, note.plans.get(flow.name, Plan()))
+    as_they_were = rows.filter(pa.array(fates.as_they_were, pa.bool_()))
+    if as_they_were.num_rows and not done[_AS_THEY_WERE]:
+        again = _as_they_were(run, flow, as_they_were)
+        refused += target.write(again, tokens[_AS_THEY_WERE], lineage).quarantined
+    return fates, refused
 
 
 def _as_they_were(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
@@ -162,17 +174,10 @@ def _as_they_were(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":
     ).select("r.*", ERROR, PAYLOAD)
 
 
-def _remove(run: PipelineRun, table: str, rows: pa.Table) -> None:
-    """Take the rows out of quarantine; a batch is known by its flow and its moment."""
-    moments: dict[str, set[int]] = {}
-    at = rows["quarantined_at"].cast(pa.int64()).to_pylist()
-    for flow, moment in zip(rows["flow"].to_pylist(), at, strict=True):
-        moments.setdefault(flow, set()).add(moment)
+def _remove(run: PipelineRun, table: str, flow: Flow, rows: pa.Table, fates: Fates) -> None:
+    """Take those rows out of quarantine with which something was done."""
+    if not fates.taken:
+        return
     with run.place(quarantine_of(table)).held() as quarantine:
-        for flow, found in moments.items():
-            ordered = sorted(found)
-            for first in range(0, len(ordered), _MOMENTS_PER_DELETE):
-                some = ordered[first : first + _MOMENTS_PER_DELETE]
-                times = ", ".join(f"arrow_cast({moment}, '{_MOMENT}')" for moment in some)
-                name = flow.replace("'", "''")
-                quarantine.delete(f"flow = '{name}' AND quarantined_at IN ({times})")
+        for condition in conditions(flow.name, rows, fates.is_taken):
+            quarantine.delete(condition)

@@ -5,12 +5,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from headrace.pipelines.analysing.spark_errors import short_text
+
 ATTEMPTS_MAX = 6
 BUSY_ATTEMPTS_MAX = 60
 """With waits of half a minute at most, some half an hour in which a machine may come to rest."""
 _FIRST_WAIT_S, _WAIT_S_MAX = 1.0, 30.0
 _ERROR_LINE = re.compile(r"(?:^|[\s:])((?:headrace\.)[\w.]+\.)(\w+): ([^\n]+)", re.MULTILINE)
 _PLAIN_LINE = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): ([^\n]+)", re.MULTILINE)
+_TRACE = "Traceback (most recent call last)"
 
 _BUSY = "MachineTooBusy"
 _NOT_CONNECTED = re.compile(r"Python worker (?:failed )?to connect back")
@@ -85,6 +88,12 @@ def failure_of(message: str) -> Failure:
         return Failure("ServerAway", text)
     lines = message.strip().splitlines()
     return Failure("", lines[0] if lines else "ended without a message")
+
+
+def told(error: BaseException) -> str:
+    """One sentence for what Spark has raised: the error in a Python trace, else Spark's own."""
+    message = str(error)
+    return failure_of(message).text if _TRACE in message else short_text(error)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 from headrace.errors import HeadraceError
 from headrace.lake.upkeep import tidy
+from headrace.pipelines.model import TemporaryView
+from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import FlowsFailed
 from headrace.pipelines.running.pipeline_run import PipelineRun, is_lambda, now
 from headrace.pipelines.running.restarts import Failure, failure_of
@@ -65,6 +67,8 @@ class PipelineRunner:
         ]
         self.started_at = now()
         self.mode = ""
+        self.undone: list[str] = []
+        """What a single pass has not come to the end of, because it was asked to stop."""
         self._tidy_at = time.monotonic() + _TIDY_EVERY_S
         self._tidied: dict[str, int] = {}
         self._tidying: Future[None] | None = None
@@ -73,18 +77,59 @@ class PipelineRunner:
 
     def once(self, is_stopped: Callable[[], bool]) -> None:
         """Bring everything through that is there now, in the order of who reads whom."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
         self.mode = "once"
+        levels = self.run.preparation.levels()
+        datasets = self.run.pipeline.datasets
+        kept = (name for level in levels for name in level)
+        self.undone = [name for name in kept if not isinstance(datasets[name], TemporaryView)]
+        try:
+            self._levels_once(levels, is_stopped)
+        except (PySparkException, Py4JError, OSError):
+            # The signal that asks us to stop may have ended Spark before.
+            if not is_stopped():
+                raise
+        if self.undone:
+            self._forget_interrupted()
+            self.write_status("stopped")
+            return
+        self._tidy()
+        self.write_status("failed" if self.failures() else "done")
+
+    def _levels_once(self, levels: list[list[str]], is_stopped: Callable[[], bool]) -> None:
         failed: set[str] = set()
-        for level in self.run.preparation.levels():
+        for level in levels:
             ready = [n for n in level if not (self.run.preparation.inputs[n] & failed)]
             failed.update(set(level) - set(ready))
             failed.update(self.flows_once(ready, is_stopped))
-            failed.update(self._views_once(ready))
+            if is_stopped() and not self._are_over(ready):
+                return
+            views = self._views_once(ready)
+            failed.update(views)
+            if is_stopped() and views:
+                return  # Whether they failed by themselves is found out by the next run.
             self.write_status("running")
+            self.undone = [name for name in self.undone if name not in level]
             if is_stopped():
-                break
-        self._tidy()
-        self.write_status("failed" if self.failures() else "done")
+                return
+
+    def _are_over(self, names: Iterable[str]) -> bool:
+        """Whether all that writes to these has come to its end, so that a stop cut nothing off."""
+        views = {running.view.name for running in self.views}
+        flows = [one for one in self.flows if one.flow.target in set(names)]
+        return not views & set(names) and all(one.is_over for one in flows)
+
+    def _forget_interrupted(self) -> None:
+        """Take a failure that a stop has caused for no failure: the next run goes on there."""
+        for running in self.flows:
+            running.query = None
+            if running.failure is not None and not running.failure.is_final:
+                running.failure = None
+        for view in self.views:
+            if view.view.name in self.undone:
+                view.failure = None
 
     def flows_once(self, names: Iterable[str], is_stopped: Callable[[], bool]) -> set[str]:
         """Run the flows into these datasets; the answer is which of them failed."""
@@ -231,6 +276,11 @@ def run_once(runners: list[PipelineRunner], is_stopped: Callable[[], bool]) -> N
     for runner in runners:
         runner.once(is_stopped)
     raise_failures(runners)
+    if undone := [name for runner in runners for name in runner.undone]:
+        raise PipelineError(
+            f"stopped as asked, before the end: {', '.join(undone)} may lack rows that are there"
+            " to be read. Run again to go on; no row is lost or comes twice"
+        )
 
 
 def run_continuously(

@@ -12,6 +12,7 @@ from headrace.pipelines.running.restarts import (
     Failure,
     Restarts,
     failure_of,
+    told,
 )
 
 HOMES_OF_ERRORS = (
@@ -42,6 +43,20 @@ def test_of_a_trace_the_innermost_error_of_ours_is_shown() -> None:
 def test_of_other_traces_the_last_error_is_shown() -> None:
     text = "Job aborted\nTraceback\nValueError: first\nZeroDivisionError: division by zero\n"
     assert failure_of(text).text == "ZeroDivisionError: division by zero"
+
+
+def test_of_what_spark_raises_the_error_in_its_python_trace_is_told() -> None:
+    message = (
+        "\n  An exception was thrown from the Python worker:\n"
+        "Traceback (most recent call last):\n"
+        "headrace.spark.source.errors.DataLost: offsets 0 to 3 are gone; set failOnDataLoss=false\n"
+    )
+    assert told(RuntimeError(message)) == "offsets 0 to 3 are gone; set failOnDataLoss=false"
+
+
+def test_of_what_spark_raises_by_itself_its_own_sentence_is_told() -> None:
+    error = RuntimeError("[NO_TABLE] There is no table. SQLSTATE: 42P01\n'Project [x]")
+    assert told(error) == "There is no table"
 
 
 def test_without_any_error_the_first_line_is_shown() -> None:

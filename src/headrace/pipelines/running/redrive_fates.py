@@ -1,0 +1,134 @@
+"""What becomes of each row that is redriven, and how those that are done with are named in SQL."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Self, TypeVar
+
+import pyarrow as pa
+
+from headrace.pipelines.quarantine import QUARANTINED_AT, UNREADABLE
+from headrace.pipelines.running.records_again import Place
+
+LOST = "their records are no longer there to be read"
+UNTOLD = "their payloads could not be decoded, and it cannot be told which records they were"
+_NAMELESS = 'topic IS NULL OR "partition" IS NULL OR "offset" IS NULL'
+_PER_DELETE = 500
+_MOMENT = 'Timestamp(Microsecond, Some("UTC"))'
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What was decided of a flow's rows before any of them was written."""
+
+    is_anew: bool = True
+    """Whether rows that name their record are made anew of it, or judged as they are."""
+    lost: frozenset[Place] = frozenset()
+    """Records that were not there any more."""
+
+    @classmethod
+    def of(cls, rows: pa.Table, found: set[Place] | None) -> Self:
+        """The plan for rows that name their records, of which these were found.
+
+        None where it cannot be told which rows the records make.
+        """
+        if found is None:
+            return cls(is_anew=False)
+        named = {place for place in places_of(rows) if place is not None}
+        return cls(lost=frozenset(named - found))
+
+    @classmethod
+    def from_json(cls, noted: dict[str, Any]) -> Self:
+        return cls(noted["is_anew"], frozenset((t, p, o) for t, p, o in noted["lost"]))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"is_anew": self.is_anew, "lost": sorted(self.lost)}
+
+
+@dataclass(slots=True)
+class Fates:
+    """For each row whether it is done with, and whether it is judged as it was."""
+
+    is_taken: list[bool] = field(default_factory=list)
+    as_they_were: list[bool] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def taken(self) -> int:
+        return sum(self.is_taken)
+
+
+def fates_of(rows: pa.Table, plan: Plan) -> Fates:
+    """What becomes of each row of a flow.
+
+    A row of a payload that could not be decoded is nothing but nulls: as it is it would pass where
+    it should not.
+    """
+    fates = Fates()
+    for place, rule in zip(places_of(rows), rows["rule"].to_pylist(), strict=True):
+        is_anew = plan.is_anew and place is not None
+        reason = None
+        if is_anew and place in plan.lost:
+            reason = LOST
+        elif not is_anew and rule == UNREADABLE:
+            reason = UNTOLD
+        fates.is_taken.append(reason is None)
+        fates.as_they_were.append(reason is None and not is_anew)
+        if reason is not None:
+            fates.reasons[reason] += 1
+    return fates
+
+
+def conditions(flow: str, rows: pa.Table, is_taken: Sequence[bool]) -> Iterator[str]:
+    """SQL that is true for the taken rows of a flow and for no other row in quarantine.
+
+    A batch is known by its flow and its moment, since rows may have come meanwhile. Within it rows
+    are told apart by their records, where some of them are left.
+    """
+    own = f"flow = {_quoted(flow)}"
+    moments = rows[QUARANTINED_AT].cast(pa.int64()).to_pylist()
+    taken = {moment for moment, is_one in zip(moments, is_taken, strict=True) if is_one}
+    which = [""] if all(is_taken) else [f" AND ({one})" for one in _ranges(rows, is_taken)]
+    for some in _portions(sorted(taken)):
+        times = ", ".join(f"arrow_cast({moment}, '{_MOMENT}')" for moment in some)
+        for one in which:
+            yield f"{own} AND {QUARANTINED_AT} IN ({times}){one}"
+
+
+def _ranges(rows: pa.Table, is_taken: Sequence[bool]) -> Iterator[str]:
+    """Runs of offsets that are taken whole, some at a time; and the rows that name no record."""
+    fates: dict[Place, bool] = {}
+    for place, is_one in zip(places_of(rows), is_taken, strict=True):
+        if place is not None:
+            fates[place] = is_one and fates.get(place, True)
+    found = [f"({_NAMELESS}) AND rule <> '{UNREADABLE}'"]
+    for (topic, partition, is_one), run in groupby(
+        sorted(fates), key=lambda place: (place[0], place[1], fates[place])
+    ):
+        offsets = [place[2] for place in run]
+        if is_one:
+            found.append(
+                f'topic = {_quoted(topic)} AND "partition" = {partition}'
+                f' AND "offset" BETWEEN {offsets[0]} AND {offsets[-1]}'
+            )
+    for some in _portions(found):
+        yield " OR ".join(f"({one})" for one in some)
+
+
+def places_of(rows: pa.Table) -> Iterator[Place | None]:
+    """The record that each row names; None if it names none."""
+    columns = (rows[name].to_pylist() for name in ("topic", "partition", "offset"))
+    for place in zip(*columns, strict=True):
+        yield None if None in place else place
+
+
+def _portions(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    """As many at a time as one condition may name."""
+    return (items[at : at + _PER_DELETE] for at in range(0, len(items), _PER_DELETE))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
