@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -387,3 +388,31 @@ def test_binary_is_the_form_of_data_without_a_type(served: Served, node: Node) -
     data = base64.b64encode(b"plain").decode()
     assert produce(served, topic, {"value": {"data": data}})["value"] == {"size": 5}
     assert read_values(node, topic) == [b"plain"]
+
+
+def test_a_deleted_topic_stays_deleted_until_a_record_comes(node: Node, tmp_path: Path) -> None:
+    """RST-7: the producer looks for its topics often here, as it does now and then elsewhere."""
+    name = unique_name("gone")
+    often = ("-s", "producer.topic.metadata.refresh.interval.ms=100")
+    with (
+        proxy(node.address, tmp_path / "proxy.log", often) as found,
+        httpx2.Client(base_url=found.url, timeout=60) as client,
+    ):
+        (cluster,) = client.get("/v3/clusters").json()["data"]
+        served = Served(client, cluster["metadata"]["self"])
+        value = {"value": {"type": "STRING", "data": "a"}}
+        assert served.post(f"/topics/{name}/records", value)["error_code"] == 200
+        served.ask("DELETE", f"/topics/{name}", None, 204)
+        other = unique_name("other")
+        for _ in range(30):
+            served.post(f"/topics/{other}/records", value)
+        refused = served.post(f"/topics/{name}/records", {"valu": {}})
+        assert (refused["error_code"], name in client.get("/topics").json()) == (400, False)
+        again = served.post(f"/topics/{name}/records", value)
+        assert (again["error_code"], again["offset"]) == (200, 0)
+
+
+def test_a_batch_with_a_field_that_is_not_known_is_refused(served: Served, topic: str) -> None:
+    entries = [{"id": "1", "valeu": {"data": None}}]
+    answer = served.post(f"/topics/{topic}/records:batch", {"entries": entries}, 400)
+    assert 'Unrecognized field "valeu"' in answer["message"]

@@ -36,6 +36,8 @@ HANG_UPS_MAX = 4
 """How often a broker may hang up on the first request before that is taken for its answer."""
 
 ANY_NODE = -1
+_MAY_APPEAR = (0, UnknownTopicOrPartition.code, LeaderNotAvailable.code)
+"""What is said of a topic that is there, or may be soon."""
 
 
 class NoSuchTopic(UnknownTopicOrPartition):
@@ -99,6 +101,16 @@ class Cluster:
             broker.node_id: Address(broker.host, broker.port) for broker in answer.brokers
         }
         return answer
+
+    def name_topic(self, name: str) -> None:
+        """Ask for a topic as producers do: brokers that create topics so create it."""
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True
+        )
+        answer = self.retry(lambda: self.ask(request, MetadataResponse))
+        code = answer.topics[0].error_code
+        if code not in _MAY_APPEAR:
+            raise error_for(code, f"topic {name!r}: {error_name(code)}")
 
     def topic(self, name: str) -> MetadataResponseTopic:
         """One topic that must be there."""

@@ -1,6 +1,7 @@
 """Answers in pieces, while the request itself may still be coming."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -13,13 +14,14 @@ class DuplexResponse(Response):
     of a body that is still being read.
     """
 
-    def __init__(self, pieces: AsyncIterator[bytes], media_type: str) -> None:
+    def __init__(self, pieces: AsyncGenerator[bytes, None], media_type: str) -> None:
         super().__init__(media_type=media_type)
         del self.headers["content-length"]
         self._pieces = pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        async for piece in self._pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        async with aclosing(self._pieces) as pieces:  # Also when the client has gone.
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -55,11 +55,11 @@ class AdminPool:
     async def run(self, ask: Callable[[Admin], T]) -> T:
         """The answer to a question, within the time limit or with an error that says so."""
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(self._timeout_s) as limit:
                 member = await self._take()
                 return await self._asked(member, ask)
         except TimeoutError as error:
-            if isinstance(error, asyncio.TimeoutError) and not error.args:
+            if limit.expired():  # Else it is the client that has given up, and says why.
                 raise no_answer(f"nothing came within {self._timeout_s:g} seconds") from error
             raise
 

@@ -40,6 +40,7 @@ class Clients:
                 {**self._properties("producer"), **(overrides or {})},
                 timeout_s=self._settings.timeout_s,
                 buffer_bytes_max=self._settings.produce_buffer_bytes,
+                name_topic=self._name_topic,
             )
             if len(self._senders) > _SENDERS_MAX:
                 self._close_oldest()
@@ -58,11 +59,19 @@ class Clients:
             self._cluster_id = found or ""
         return self._cluster_id
 
+    def forget(self, topic: str) -> None:
+        """Believe nothing of a topic that was known of it before."""
+        for sender in self._senders.values():
+            sender.forget(topic)
+
     async def close(self) -> None:
         senders = [sender.close() for sender in self._senders.values()]
         await asyncio.gather(
             *senders, self.admin.close(), self.transactions.close(), *self._closing
         )
+
+    async def _name_topic(self, topic: str) -> None:
+        await self.admin.run(lambda admin: admin.cluster.name_topic(topic))
 
     def _properties(self, kind: str) -> dict[str, str]:
         return {**self._settings.properties_of(kind), **self._identity}

@@ -72,6 +72,7 @@ class ConsumerInstance:
         self._reading = asyncio.Lock()
         self._topics: list[str] | None = None
         self._is_assigned = False
+        self._is_closed = False
 
     async def subscribe(self, topics: Sequence[str] | None, pattern: str | None) -> None:
         """Share topics with the group, by their names or by what their names look like."""
@@ -143,9 +144,14 @@ class ConsumerInstance:
             return await self._read(timeout_s, bytes_max)
 
     async def close(self) -> None:
-        """Leave the group; what was read is committed where that is automatic."""
+        """Leave the group; what was read is committed where that is automatic.
+
+        Calls that came before have their turn first; those that come now are refused.
+        """
+        leaving = self._thread.start(self._consumer.close)
+        self._is_closed = True
         try:
-            await self._run(self._consumer.close)
+            await self._outcome(leaving)
         finally:
             self._thread.close()
 
@@ -184,16 +190,18 @@ class ConsumerInstance:
                 raise illegal_state(f"No current assignment for partition {place}")
 
     async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if self._is_closed:  # Deleted or expired while a request still had calls to make.
+            raise consumer_instance_not_found()
+        return await self._outcome(self._thread.start(call, *args, **kwargs))
+
+    async def _outcome(self, call: "asyncio.Future[T]") -> T:
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._thread.run(call, *args, **kwargs)
+                return await call
         except KafkaException as error:
             raise raised(error) from None
         except InvalidPartition as error:
             raise illegal_state(str(error)) from None
-        except RuntimeError as error:
-            # The consumer, or its thread, was closed while this call waited for its turn.
-            raise consumer_instance_not_found() from error
         except TimeoutError as error:
             raise no_answer(f"nothing came within {self._timeout_s:g} seconds: {error}") from error
 

@@ -73,6 +73,11 @@ class Identities:
         principal = principal_of(scope)
         return _OWN if principal is None else principal.name
 
+    def forget(self, topic: str) -> None:
+        """Believe nothing of a topic that was known of it before, in anybody's name."""
+        for clients in self._clients.values():
+            clients.forget(topic)
+
     async def close(self) -> None:
         await asyncio.gather(*(one.close() for one in self._clients.values()), *self._closing)
         self._clients.clear()

@@ -25,7 +25,8 @@ from headrace.rest.errors import (
     invalid_consumer_config,
     unprocessable,
 )
-from headrace.rest.formats import Format
+from headrace.rest.formats import V2_FORMATS, Format
+from headrace.rest.numbers import whole
 from headrace.rest.payloads import decode
 from headrace.rest.schemas import Schemas
 from headrace.rest.settings import RestSettings
@@ -203,13 +204,12 @@ def _renamed(rest: Mapping[str, Any]) -> dict[str, str]:
 def _format(given: object) -> Format:
     if given is None:
         return Format.BINARY
-    try:
-        found = Format(str(given).upper())
-    except ValueError:
-        raise unprocessable("Invalid format type.") from None
-    if found is Format.STRING:
-        raise unprocessable("Invalid format type.")
-    return found
+    found = {one.value.lower(): one for one in V2_FORMATS}
+    name = str(given).lower()
+    if name not in found:
+        valid = ", ".join(found)
+        raise unprocessable(f"Invalid format type. {name[:40]!r} is none of {valid}")
+    return found[name]
 
 
 def _min_bytes(given: object) -> int:
@@ -220,18 +220,15 @@ def _min_bytes(given: object) -> int:
 
 def _whole(name: str, given: object, low: int, high: int) -> int:
     text = str(given)
-    if isinstance(given, bool) or not _is_number(text) or not low <= int(text) <= high:
+    found = whole(text, low, high)
+    if found is None:
         raise RestError(
             422,
             40001,
             "Invalid consumer configuration. It does not abide by the constraints: Invalid value"
             f" {text[:40]} for configuration {name}: it must be a number from {low} to {high}",
         )
-    return int(text)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and len(text) < 12
+    return found
 
 
 def _first(rest: dict[str, Any], *names: str) -> object:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headrace.errors import HeadraceError
+from headrace.rest.numbers import whole
 
 Check = Callable[[str], str | None]
 """What is wrong with a value, if anything is."""
@@ -22,10 +23,8 @@ def _one_of(*values: str) -> Check:
 
 def _number(low: int, high: int) -> Check:
     def check(text: str) -> str | None:
-        is_number = text.isascii() and text.isdecimal() and len(text) < 12
-        if is_number and low <= int(text) <= high:
-            return None
-        return f"it must be a number from {low} to {high}"
+        is_right = whole(text, low, high) is not None
+        return None if is_right else f"it must be a number from {low} to {high}"
 
     return check
 

@@ -9,8 +9,8 @@ import asyncio
 import re
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import confluent_kafka
 import msgspec
@@ -35,6 +35,8 @@ _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _OVERHEAD_BYTES = 100
 """What librdkafka holds beside a key and a value."""
 _DEFAULTS: dict[str, Any] = {
+    # Else a topic that was deleted would come back when the producer looks for what it knows.
+    "allow.auto.create.topics": False,
     "client.id": "headrace-rest",
     "enable.idempotence": True,
     "linger.ms": 1,
@@ -42,6 +44,8 @@ _DEFAULTS: dict[str, Any] = {
     "queue.buffering.max.kbytes": 1 << 20,  # What may wait is bounded here, by the sender.
     "queue.buffering.max.messages": 10_000_000,
 }
+
+_GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
 Headers = list[tuple[str, str | bytes | None]]
 ANY_PARTITION = -1
@@ -109,11 +113,31 @@ class Group:
             self._done.set_result(None)
 
 
+class Handed(NamedTuple):
+    """Records that are on their way, in the order in which they were handed over."""
+
+    done: "asyncio.Future[None]"
+    sent: list[Sent]
+
+    async def outcomes(self) -> list[Sent]:
+        """What became of each, once all of it is known."""
+        await self.done
+        return self.sent
+
+
 class RecordSender:
-    """Sends records in one identity's name; every wait in it has an end."""
+    """Sends records in one identity's name; every wait in it has an end.
+
+    `name_topic` names a topic to the brokers, which create it where they do that.
+    """
 
     def __init__(
-        self, properties: Mapping[str, Any], *, timeout_s: float, buffer_bytes_max: int
+        self,
+        properties: Mapping[str, Any],
+        *,
+        timeout_s: float,
+        buffer_bytes_max: int,
+        name_topic: Callable[[str], Awaitable[None]],
     ) -> None:
         given, _ = split(properties)
         self._settings: dict[str, Any] = {
@@ -125,6 +149,7 @@ class RecordSender:
         if str(self._settings.get("acks", "all")) not in ("all", "-1"):
             self._settings["enable.idempotence"] = given.get("enable.idempotence", False)
         self._timeout_s = timeout_s
+        self._name_topic = name_topic
         self._producer = created(confluent_kafka.Producer, self._settings)
         self._topics = _TopicSizes()
         self._loop = asyncio.get_running_loop()
@@ -135,6 +160,10 @@ class RecordSender:
 
     async def send(self, topic: str, records: Sequence[OutgoingRecord]) -> list[Sent]:
         """Hand records over and wait for the outcome of each, in the order of the records."""
+        return await (await self.hand_over(topic, records)).outcomes()
+
+    async def hand_over(self, topic: str, records: Sequence[OutgoingRecord]) -> Handed:
+        """Hand records over once there is room: calls that follow each other keep their order."""
         size = sum([len(one.value or b"") + len(one.key or b"") for one in records])
         size += _OVERHEAD_BYTES * len(records)
         await self._make_room(size)
@@ -142,20 +171,21 @@ class RecordSender:
         group = Group(len(records), done)
         sent = [Sent(group) for _ in records]
         self._waiting_bytes += size
+        done.add_done_callback(lambda _: self._settle(topic, size, sent))
         try:
             self._produce(topic, records, sent)
-            if self._timer is None:
-                self._timer = self._loop.call_later(POLL_S, self._poll)
-            await done
-        finally:
-            self._waiting_bytes -= size
-            self._wake_waiters()
-        return sent
+        except BaseException:
+            done.cancel()
+            raise
+        if self._timer is None:
+            self._timer = self._loop.call_later(POLL_S, self._poll)
+        return Handed(done, sent)
 
     async def partitions_of(self, topic: str) -> int:
-        """How many partitions a topic has; one that is not there is told so at once.
+        """How many partitions a topic has; one that is not there is told so soon.
 
-        Asking creates the topic where brokers do that.
+        A topic that is missing is created where brokers do that, so ask for records only that are
+        fit to be sent.
         """
         known = self._topics.of(topic)
         if known:
@@ -164,7 +194,12 @@ class RecordSender:
             raise InvalidTopicException(
                 f"{topic[:80]!r} is no name of a topic: up to 249 of a-z, A-Z, 0-9, dot, _ and -"
             )
-        count = await asyncio.to_thread(self._asked_partitions, topic)
+        count = await asyncio.to_thread(self._asked_partitions, topic, 0.0)
+        if not count:
+            await self._name_topic(topic)
+            count = await asyncio.to_thread(self._asked_partitions, topic, _APPEARS_WITHIN_S)
+        if not count:
+            raise topic_not_found()
         self._topics.note(topic, count)
         return count
 
@@ -230,6 +265,13 @@ class RecordSender:
                     "too much waits for acknowledgement by the brokers; try again later"
                 )
 
+    def _settle(self, topic: str, size: int, sent: Sequence[Sent]) -> None:
+        """Nothing of a request is on its way any more."""
+        self._waiting_bytes -= size
+        if any(one.error is not None and one.error.code() in _GONE for one in sent):
+            self._topics.forget(topic)
+        self._wake_waiters()
+
     def _wake_waiters(self) -> None:
         while self._waiters:
             waiter = self._waiters.popleft()
@@ -237,8 +279,9 @@ class RecordSender:
                 waiter.set_result(None)
                 return
 
-    def _asked_partitions(self, topic: str) -> int:
-        deadline = time.monotonic() + _APPEARS_WITHIN_S
+    def _asked_partitions(self, topic: str, appears_within_s: float) -> int:
+        """How many partitions a topic has; 0 for one that does not come into being in time."""
+        deadline = time.monotonic() + appears_within_s
         while True:
             try:
                 found = self._producer.list_topics(topic, timeout=self._timeout_s).topics[topic]
@@ -248,8 +291,8 @@ class RecordSender:
                 return len(found.partitions)
             if found.error is not None and not _may_appear(found.error):
                 raise exception_for(found.error)
-            if time.monotonic() > deadline:
-                raise topic_not_found()
+            if time.monotonic() >= deadline:
+                return 0
             time.sleep(_APPEAR_POLL_S)
 
 

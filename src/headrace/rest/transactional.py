@@ -32,6 +32,7 @@ from headrace.rest.sending import OutgoingRecord
 _log = logging.getLogger(__name__)
 
 _DEFAULTS: dict[str, Any] = {
+    "allow.auto.create.topics": False,  # Who asks for a transaction has looked for its topics.
     "client.id": "headrace-rest",
     "linger.ms": 1,
     "partitioner": JAVA_DEFAULT,

@@ -1,12 +1,12 @@
 """Answers in pieces."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from headrace.http.streams import DuplexResponse
 
 
-async def pieces() -> AsyncIterator[bytes]:
+async def pieces() -> AsyncGenerator[bytes, None]:
     yield b"one"
     yield b"two"
 

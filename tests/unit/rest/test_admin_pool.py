@@ -44,6 +44,15 @@ async def test_one_that_takes_too_long_is_told_and_its_client_comes_back_later()
     assert await patient.run(lambda _: 1) == 1
 
 
+async def test_a_client_that_gives_up_by_itself_is_not_taken_for_the_time_limit() -> None:
+    def ask(_: object) -> None:
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError) as failure:
+        await pool().run(ask)
+    assert not isinstance(failure.value, RestError)
+
+
 async def test_a_client_is_used_again() -> None:
     found = pool()
     seen = {await found.run(id) for _ in range(3)}

@@ -49,6 +49,26 @@ async def test_a_subscription_that_is_none_is_refused(
     await found.close()
 
 
+async def test_a_closed_instance_is_not_found() -> None:
+    found = instance()
+    await found.close()
+    with pytest.raises(RestError) as refusal:
+        await found.subscription()
+    assert (refusal.value.status, refusal.value.code) == (404, 40403)
+
+
+async def test_a_fault_of_the_proxy_itself_is_not_taken_for_a_closed_instance() -> None:
+    found = instance()
+
+    def broken() -> list[TopicPartition]:
+        raise RuntimeError("a fault")
+
+    found._consumer.assignment = broken  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="a fault"):
+        await found.assignment()
+    await found.close()
+
+
 async def test_what_is_subscribed_to_is_told() -> None:
     found = instance()
     assert await found.subscription() == []

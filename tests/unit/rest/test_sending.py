@@ -17,7 +17,12 @@ def sender(timeout_s: float = 0.3, buffer_bytes_max: int = 1000) -> RecordSender
         {"bootstrap.servers": "127.0.0.1:1"},
         timeout_s=timeout_s,
         buffer_bytes_max=buffer_bytes_max,
+        name_topic=not_named,
     )
+
+
+async def not_named(topic: str) -> None:
+    raise AssertionError(f"{topic} is not to be created")
 
 
 async def test_a_request_waits_for_the_last_of_its_records() -> None:

@@ -7,9 +7,10 @@ comes back says exactly what it has not seen.
 from collections.abc import Mapping
 
 from headrace.rest.errors import bad_request
+from headrace.rest.numbers import INT32_MAX
+from headrace.rest.numbers import whole as number_of
 
 _TEXT_MAX = 1 << 16
-_INT32_MAX = (1 << 31) - 1
 _INT64_MAX = (1 << 63) - 1
 
 
@@ -30,7 +31,7 @@ def parsed(text: str, what: str) -> dict[int, int]:
         partition, separator, offset = part.strip().partition(":")
         if not separator:
             raise bad_request(f"{what} has {part[:40]!r}; write PARTITION:OFFSET, as 0:15,1:20")
-        number = whole(partition, f"a partition of {what}", _INT32_MAX)
+        number = whole(partition, f"a partition of {what}", INT32_MAX)
         if number in found:
             raise bad_request(f"{what} names partition {number} twice")
         found[number] = whole(offset, f"an offset of {what}", _INT64_MAX - 1)
@@ -44,8 +45,9 @@ def partitions(text: str, what: str) -> tuple[int, ...]:
     return tuple(sorted({whole(one.strip(), f"a number of {what}") for one in text.split(",")}))
 
 
-def whole(text: str, what: str, most: int = _INT32_MAX) -> int:
+def whole(text: str, what: str, most: int = INT32_MAX) -> int:
     """A number of digits alone, bounded."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= most):
+    found = number_of(text, 0, most)
+    if found is None:
         raise bad_request(f"{text[:40]!r} is not {what}: a number from 0 to {most}")
-    return int(text)
+    return found

@@ -18,13 +18,13 @@ from headrace.rest.errors import (
     unprocessable,
 )
 from headrace.rest.formats import V2_BODY_TYPES, V2_JSON, answer_type, wanted_formats
+from headrace.rest.numbers import INT32_MAX
 from headrace.rest.service import Service
 from headrace.rest.v2.answers import answer, control_body, nothing, optional_body
 
-_INT32_MAX = (1 << 31) - 1
 _INT64_MAX = (1 << 63) - 1
 
-Number = Annotated[int, Meta(ge=0, le=_INT32_MAX)]
+Number = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 Offset = Annotated[int, Meta(ge=0, le=_INT64_MAX - 1)]
 
 

@@ -28,16 +28,16 @@ from headrace.rest.errors import (
     value_schema_missing,
 )
 from headrace.rest.formats import V2_BODY_TYPES, V2_JSON, answer_type, produced_format
+from headrace.rest.numbers import INT32_MAX, whole
 from headrace.rest.payloads import at_record, encoder, without_layout
 from headrace.rest.sending import ANY_PARTITION, OutgoingRecord, RecordSender, Sent
 from headrace.rest.service import Service
 from headrace.rest.v2.answers import invalid_json, parsed
 
-_INT32_MAX = (1 << 31) - 1
 _RECORD_CODES = frozenset({KAFKA_AUTHENTICATION, KAFKA_AUTHORIZATION, KAFKA_RETRIABLE})
 _STATUS_OF = {KAFKA_AUTHENTICATION: 401, KAFKA_AUTHORIZATION: 403}
 
-Partition = Annotated[int, Meta(ge=0, le=_INT32_MAX)]
+Partition = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 Encode = Callable[[Raw], bytes | None]
 
 
@@ -183,9 +183,10 @@ def _without_value_schema(raw: Raw) -> bytes | None:
 def partition_in(request: Request) -> int:
     """The partition that a path names; what is no number is no partition."""
     text = request.path_params["partition"]
-    if not (text.isascii() and text.isdecimal() and int(text) <= _INT32_MAX):
-        raise RestError(404, 404, f"HTTP 404 Not Found: {text!r} is no number of a partition")
-    return int(text)
+    found = whole(text)
+    if found is None:
+        raise RestError(404, 404, f"HTTP 404 Not Found: {text[:40]!r} is no number of a partition")
+    return found
 
 
 async def send_all(

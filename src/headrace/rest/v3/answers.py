@@ -12,6 +12,7 @@ from headrace.http.bodies import media_type, read_body
 from headrace.http.errors import JSON, UnsupportedMediaType
 from headrace.http.operations import Parameter
 from headrace.rest.errors import RestError, bad_request, invalid_payload, unprocessable
+from headrace.rest.numbers import whole
 from headrace.rest.service import Service
 from headrace.rest.v3.resources import Links
 
@@ -28,7 +29,6 @@ NAME = Parameter("name", "The setting.", "path")
 MISSING = {404: "There is no such thing."}
 
 _BODY_BYTES_MAX = 4 << 20
-_INT32_MAX = (1 << 31) - 1
 
 
 class Context:
@@ -63,9 +63,10 @@ class Context:
     def number(self, name: str) -> int:
         """A number in the path; what is none names nothing that could be found."""
         text = self._request.path_params[name]
-        if not (text.isascii() and text.isdecimal() and int(text[:12]) <= _INT32_MAX):
+        found = whole(text)
+        if found is None:
             raise not_found(f"HTTP 404 Not Found: {text[:40]!r} is no {name}")
-        return int(text)
+        return found
 
 
 def answer(value: Any, status: int = 200, location: str | None = None) -> Response:

@@ -13,10 +13,12 @@ from headrace.errors import HeadraceError
 from headrace.http.bodies import read_body
 from headrace.http.errors import JSON
 from headrace.http.operations import Operation
-from headrace.rest.errors import bad_request, invalid_batch
+from headrace.rest.errors import bad_request, invalid_batch, partition_not_found
+from headrace.rest.numbers import INT32_MAX
 from headrace.rest.payloads import without_layout
 from headrace.rest.service import Service
 from headrace.rest.transactional import GroupOffsets, TopicRecord, at_record
+from headrace.rest.unknown_fields import refusal_of
 from headrace.rest.v3.answers import CLUSTER, Context, check_json
 from headrace.rest.v3.records import (
     Decoded,
@@ -25,39 +27,39 @@ from headrace.rest.v3.records import (
     RecordAnswer,
     RecordBody,
     Result,
+    is_within,
 )
 
-_INT32_MAX = (1 << 31) - 1
 _INT64_MAX = (1 << 63) - 1
 _ENCODER = msgspec.json.Encoder()
 
 Name = Annotated[str, Meta(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
 
 
-class AddressedRecord(RecordBody, frozen=True, kw_only=True):
+class AddressedRecord(RecordBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A record and its topic."""
 
     topic_name: Name
 
 
-class Records(msgspec.Struct, frozen=True):
+class Records(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     records: Annotated[list[AddressedRecord], Meta(min_length=1)]
 
 
-class ReachedOffset(msgspec.Struct, frozen=True):
+class ReachedOffset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The offset that a group reads next in a partition."""
 
     topic_name: Name
-    partition_id: Annotated[int, Meta(ge=0, le=_INT32_MAX)]
+    partition_id: Annotated[int, Meta(ge=0, le=INT32_MAX)]
     offset: Annotated[int, Meta(ge=0, le=_INT64_MAX)]
 
 
-class ConsumerOffsets(msgspec.Struct, frozen=True):
+class ConsumerOffsets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     consumer_group_id: Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^\S.*$")]
     offsets: Annotated[list[ReachedOffset], Meta(min_length=1, max_length=1_000)]
 
 
-class Transaction(msgspec.Struct, frozen=True):
+class Transaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Records, and the offsets that they were made from, if any."""
 
     records: Annotated[list[AddressedRecord], Meta(min_length=1)]
@@ -85,7 +87,7 @@ class MultiTopicRoutes:
     def operations(self) -> list[Operation]:
         path = "/v3/clusters/{cluster_id}/records"
         errors = {
-            400: "The body is no JSON.",
+            400: "The body is no JSON, or has a field that is not known.",
             404: "There is no such cluster.",
             415: "The body is not announced as JSON.",
             422: "The records are none, too many, or not what they should be.",
@@ -145,6 +147,9 @@ class MultiTopicRoutes:
             await self._prepared(request, one, index, cluster_id)
             for index, one in enumerate(body.records)
         ]
+        # Looked for only now: to look for a topic may create it.
+        for index, (one, ready) in enumerate(zip(body.records, prepared, strict=True)):
+            await self._check_place(request, one.topic_name, ready, index)
         records = [
             TopicRecord(one.topic_name, ready.record)
             for one, ready in zip(body.records, prepared, strict=True)
@@ -164,8 +169,17 @@ class MultiTopicRoutes:
     ) -> Prepared:
         topic = record.topic_name
         try:
+            return await self._production(request, topic, cluster_id).encoded(record)
+        except HeadraceError as error:
+            raise at_record(error, index, topic) from error
+
+    async def _check_place(
+        self, request: Request, topic: str, prepared: Prepared, index: int
+    ) -> None:
+        try:
             count = await self._service.clients(request).sender().partitions_of(topic)
-            return await self._production(request, topic, cluster_id).encoded(record, count)
+            if not is_within(prepared, count):
+                raise partition_not_found()
         except HeadraceError as error:
             raise at_record(error, index, topic) from error
 
@@ -183,7 +197,9 @@ class MultiTopicRoutes:
         try:
             found = decoder.decode(without_layout(body))
         except msgspec.ValidationError as error:
-            raise invalid_batch(f"the body is not what it should be: {error}") from None
+            raise refusal_of(error) or invalid_batch(
+                f"the body is not what it should be: {error}"
+            ) from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise bad_request(f"the body is no JSON: {error}") from None
         if len(found.records) > settings.produce_batch_maximum_entries:

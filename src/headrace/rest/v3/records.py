@@ -7,7 +7,7 @@ as long as it likes. Only so much is under way at once: then the body is not rea
 
 import asyncio
 import datetime as dt
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from headrace.errors import HeadraceError
 from headrace.http.bodies import read_body
-from headrace.http.errors import JSON
+from headrace.http.errors import JSON, HttpError
 from headrace.http.operations import Operation, Parameter
 from headrace.http.streams import DuplexResponse
 from headrace.rest import overrides
@@ -31,27 +31,32 @@ from headrace.rest.errors import (
     partition_not_found,
 )
 from headrace.rest.formats import Format
+from headrace.rest.numbers import INT32_MAX
 from headrace.rest.payloads import encoder, without_layout
 from headrace.rest.schemas import Registered
-from headrace.rest.sending import ANY_PARTITION, OutgoingRecord, RecordSender, Sent
+from headrace.rest.sending import ANY_PARTITION, Handed, OutgoingRecord, RecordSender, Sent
 from headrace.rest.service import Service
+from headrace.rest.unknown_fields import names, refusal_of
 from headrace.rest.v3.answers import CLUSTER, TOPIC, Context, check_json
 from headrace.rest.v3.json_stream import JsonSplitter
 
-_INT32_MAX = (1 << 31) - 1
 _UNDER_WAY_MAX = 16
 """How many pieces of a body may wait for their results."""
 _END = b"\r\n"
 _ID_LENGTH_MAX = 80
+_V2_BODY = (
+    ": this is a body of version 2, which goes to /topics/{topic}; one of version 3 is"
+    ' {"value":{"type":"JSON","data":...}}'
+)
 
 
-class RecordHeader(msgspec.Struct, frozen=True):
+class RecordHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     value: bytes | None = None
     """In base64."""
 
 
-class RecordPart(msgspec.Struct, frozen=True):
+class RecordPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A key or a value: its form, its schema in one of several ways, and its data."""
 
     data: Raw = msgspec.field(default_factory=lambda: Raw(b"null"))
@@ -63,23 +68,23 @@ class RecordPart(msgspec.Struct, frozen=True):
     schema: str | None = None
 
 
-class RecordBody(msgspec.Struct, frozen=True, kw_only=True):
+class RecordBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A record to be produced."""
 
-    partition_id: Annotated[int, Meta(le=_INT32_MAX)] | None = None
+    partition_id: Annotated[int, Meta(le=INT32_MAX)] | None = None
     headers: list[RecordHeader] | None = None
     key: RecordPart | None = None
     value: RecordPart | None = None
     timestamp: Annotated[dt.datetime, Meta(tz=True)] | None = None
 
 
-class BatchEntry(RecordBody, frozen=True, kw_only=True):
+class BatchEntry(RecordBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A record with a name by which its result is known."""
 
     id: Annotated[str, Meta(min_length=1, max_length=_ID_LENGTH_MAX)]
 
 
-class Batch(msgspec.Struct, frozen=True):
+class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     entries: list[BatchEntry]
 
 
@@ -138,9 +143,16 @@ class Prepared(msgspec.Struct):
     value: PartAnswer | None
 
 
+class UnderWay(msgspec.Struct):
+    """Records that came together, those of them that are fit to be sent on their way."""
+
+    prepared: list[Prepared | ErrorBody]
+    handed: Handed | None = None
+
+
 Result = RecordAnswer | ErrorBody
-Pieces = asyncio.Queue[asyncio.Task[list[Result]] | None]
-"""What becomes of records that came together, in the order in which they came."""
+Pieces = asyncio.Queue[UnderWay | None]
+"""Records that came together, in the order in which they came; None is the end."""
 
 _OPEN_TOO_LONG = RestError(
     408, 408, "Streaming connection open for longer than allowed: Connection will be closed."
@@ -243,78 +255,107 @@ class Production:
         self._topic = topic
         self._cluster_id = cluster_id
 
-    async def streamed(self, request: Request) -> AsyncIterator[bytes]:
+    async def streamed(self, request: Request) -> AsyncGenerator[bytes, None]:
         """Results as they become known, in the order of the records."""
         pieces: Pieces = asyncio.Queue(maxsize=_UNDER_WAY_MAX)
         reader = asyncio.create_task(self._read(request, pieces))
         try:
             while (piece := await pieces.get()) is not None:
-                yield b"".join(map(_line, await piece))
+                yield b"".join(map(_line, await self._outcomes(piece)))
             await reader
         finally:
             reader.cancel()
+            await asyncio.wait([reader])
 
     async def _read(self, request: Request, pieces: Pieces) -> None:
-        """Put what becomes of the records of a body into the queue, and None at its end."""
-        longest_ms = self._service.settings.streaming_connection_max_duration_ms
+        """Send the records of a body, and put what is on its way into the queue.
+
+        Who cancels this takes no pieces any more, so then there is nobody to be told of the end.
+        """
         try:
-            async with asyncio.timeout(longest_ms / 1000):
-                await self._read_on(request, pieces)
+            await self._read_on(request, pieces)
         except ClientDisconnect:
-            return  # Nobody is left to be told.
-        except TimeoutError:
-            await pieces.put(asyncio.create_task(_told(_OPEN_TOO_LONG)))
-        except RestError as refusal:
-            await pieces.put(asyncio.create_task(_told(refusal)))
-        finally:
+            pass  # Nobody is left to be told.
+        except HttpError as refusal:
+            await pieces.put(UnderWay([body_of(refusal)]))
+        except Exception:
             await pieces.put(None)
+            raise
+        await pieces.put(None)
 
     async def _read_on(self, request: Request, pieces: Pieces) -> None:
+        """One piece after the other, so that records are written in the order of the body."""
         splitter = JsonSplitter()
         bytes_max = self._service.settings.request_max_bytes
-        async for data in request.stream():
+        async for data in self._received(request):
             values = splitter.feed(data)
             if values:
-                await pieces.put(asyncio.create_task(self.results(values)))
+                await pieces.put(await self._started([_decoded(one) for one in values]))
             if splitter.size > bytes_max:
                 raise bad_request(f"a record is larger than {bytes_max:,} bytes")
         rest = splitter.finish()
         if rest:
-            await pieces.put(asyncio.create_task(self.results(rest)))
+            await pieces.put(await self._started([_decoded(one) for one in rest]))
+
+    async def _received(self, request: Request) -> AsyncIterator[bytes]:
+        """The body as it comes; what has come when the time is up is still written and told."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._service.settings.streaming_connection_max_duration_ms / 1000
+        body = request.stream()
+        while loop.time() < deadline:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    data = await anext(body, None)
+            except TimeoutError:
+                break
+            if data is None:
+                return
+            yield data
+        raise _OPEN_TOO_LONG
 
     async def results(self, values: Sequence[bytes]) -> list[Result]:
         """What became of records that came together, in their order."""
         return await self.results_of([_decoded(one) for one in values])
 
     async def results_of(self, decoded: Sequence[Decoded]) -> list[Result]:
+        return await self._outcomes(await self._started(decoded))
+
+    async def _started(self, decoded: Sequence[Decoded]) -> UnderWay:
+        """Send what is fit to be sent. Only then the topic is asked for, as that may create it."""
+        prepared = [await self._prepared(one) for one in decoded]
+        if not any(isinstance(one, Prepared) for one in prepared):
+            return UnderWay(prepared)
         try:
             count = await self._sender.partitions_of(self._topic)
         except HeadraceError as error:
-            return [body_of(of_client(error)) for _ in decoded]
-        prepared = [await self._prepared(one, count) for one in decoded]
-        sent = iter(await self._send([one for one in prepared if isinstance(one, Prepared)]))
+            refusal = body_of(of_client(error))
+            return UnderWay([one if isinstance(one, ErrorBody) else refusal for one in prepared])
+        placed = [_within(one, count) for one in prepared]
+        records = [one.record for one in placed if isinstance(one, Prepared)]
+        if not records:
+            return UnderWay(placed)
+        return UnderWay(placed, await self._sender.hand_over(self._topic, records))
+
+    async def _outcomes(self, piece: UnderWay) -> list[Result]:
+        sent = iter(() if piece.handed is None else await piece.handed.outcomes())
         return [
-            one if isinstance(one, ErrorBody) else self.result(one, next(sent)) for one in prepared
+            one if isinstance(one, ErrorBody) else self.result(one, next(sent))
+            for one in piece.prepared
         ]
 
-    async def _send(self, prepared: Sequence[Prepared]) -> list[Sent]:
-        if not prepared:
-            return []
-        return await self._sender.send(self._topic, [one.record for one in prepared])
-
-    async def _prepared(self, decoded: Decoded, partitions: int) -> Prepared | ErrorBody:
+    async def _prepared(self, decoded: Decoded) -> Prepared | ErrorBody:
         try:
             if decoded.failure is not None:
                 raise decoded.failure
             assert decoded.body is not None
-            return await self.encoded(decoded.body, partitions)
+            return await self.encoded(decoded.body)
         except HeadraceError as error:
             return body_of(of_client(error))
 
-    async def encoded(self, body: RecordBody, partitions: int) -> Prepared:
-        """A record as bytes; raises what is wrong with it."""
+    async def encoded(self, body: RecordBody) -> Prepared:
+        """A record as bytes; raises what is wrong with it, whatever partitions there are."""
         partition = body.partition_id
-        if partition is not None and not 0 <= partition < partitions:
+        if partition is not None and partition < 0:
             raise partition_not_found()
         key, shown_key = await self._part(body.key, is_key=True)
         value, shown_value = await self._part(body.value, is_key=False)
@@ -364,8 +405,15 @@ class Production:
         )
 
 
-async def _told(error: RestError) -> list[Result]:
-    return [body_of(error)]
+def is_within(prepared: Prepared, partitions: int) -> bool:
+    """Whether the partition that a record names is one of so many; most records name none."""
+    return prepared.record.partition < partitions
+
+
+def _within(prepared: Prepared | ErrorBody, partitions: int) -> Prepared | ErrorBody:
+    if isinstance(prepared, ErrorBody) or is_within(prepared, partitions):
+        return prepared
+    return body_of(partition_not_found())
 
 
 def _names_schema(part: RecordPart) -> bool:
@@ -383,7 +431,9 @@ def _decoded(value: bytes) -> Decoded:
     try:
         return Decoded(_DECODER.decode(without_layout(value)))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        return Decoded(failure=bad_request(f"Error processing JSON: {error}"))
+        hint = _V2_BODY if names(error, "records") else ""
+        refusal = refusal_of(error, hint) or bad_request(f"Error processing JSON: {error}")
+        return Decoded(failure=refusal)
 
 
 def _batch(body: bytes, entries_max: int) -> Batch:
@@ -392,7 +442,8 @@ def _batch(body: bytes, entries_max: int) -> Batch:
     try:
         batch = _BATCH_DECODER.decode(without_layout(body))
     except msgspec.ValidationError as error:
-        raise invalid_batch(f"the batch is not what it should be: {error}") from None
+        refusal = refusal_of(error, _V2_BODY if names(error, "records") else "")
+        raise refusal or invalid_batch(f"the batch is not what it should be: {error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise bad_request(f"the body is no JSON: {error}") from None
     if not batch.entries:

@@ -23,6 +23,7 @@ from headrace.rest.errors import (
     invalid_payload,
     partition_not_found,
 )
+from headrace.rest.numbers import INT32_MAX
 from headrace.rest.service import Service
 from headrace.rest.v3.answers import (
     BROKER,
@@ -47,10 +48,9 @@ from headrace.rest.v3.resources import (
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _UNKNOWN = "This server does not host this topic-partition."
-_INT32_MAX = (1 << 31) - 1
 
-Count = Annotated[int, Meta(ge=1, le=_INT32_MAX)]
-BrokerId = Annotated[int, Meta(ge=0, le=_INT32_MAX)]
+Count = Annotated[int, Meta(ge=1, le=INT32_MAX)]
+BrokerId = Annotated[int, Meta(ge=0, le=INT32_MAX)]
 
 
 class ConfigValue(msgspec.Struct, frozen=True):
@@ -211,6 +211,7 @@ class TopicRoutes:
             check(outcome)
 
         await context.ask(ask)
+        self._service.identities.forget(context.topic)
         return nothing()
 
     async def partitions(self, request: Request) -> Response:

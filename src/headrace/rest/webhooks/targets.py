@@ -16,6 +16,7 @@ import msgspec
 
 from headrace.errors import InvalidConfig
 from headrace.rest.errors import RestError
+from headrace.rest.numbers import whole
 
 _URL_LENGTH_MAX = 2_000
 _PORT_MAX = 65_535
@@ -151,9 +152,10 @@ def _split(text: str) -> tuple[str, int | None]:
         host, text_port = text, ""
     if not text_port:
         return host, None
-    if not text_port.isdecimal() or not 0 < int(text_port) <= _PORT_MAX:
+    port = whole(text_port, 1, _PORT_MAX)
+    if port is None:
         raise InvalidConfig(f"webhook.targets has the port {text_port!r} in {text!r}")
-    return host, int(text_port)
+    return host, port
 
 
 def _address(text: str) -> Address | None:
