@@ -8,7 +8,7 @@ import click
 
 from headrace.cli.defaults import DEFAULT_REGISTRY
 from headrace.cli.doors import DoorFiles, door_options, warn_of_open_doors
-from headrace.cli.main import missing_text
+from headrace.cli.extras import require
 from headrace.cli.options import (
     as_mapping,
     bootstrap_option,
@@ -17,16 +17,11 @@ from headrace.cli.options import (
     property_option,
     set_option,
 )
-from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.registry.service import Registry
 
 _log = logging.getLogger(__name__)
-
-
-class MissingExtra(HeadraceError):
-    """The packages that the registry needs are not installed."""
 
 
 @click.command("registry", short_help="Keep schemas in a topic, by Confluent's REST interface.")
@@ -77,7 +72,7 @@ def command(
     from headrace.runtime.logging import configure
 
     configure(log_format, ())
-    _check_installed()
+    require("registry")
 
     from headrace.http.addresses import ListenAddress
     from headrace.registry.running import Guard, run
@@ -98,14 +93,6 @@ def command(
     client = {"bootstrap.servers": bootstrap, **client_properties(command_config, properties)}
     announce = _announce if log_format == "text" else _announce_to_programs
     return run(client, settings_of(given), address, Guard(door, tls, tls_ca), announce)
-
-
-def _check_installed() -> None:
-    try:
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra(missing_text(error.name or "uvicorn", "registry")) from error
 
 
 def _announce(url: str, registry: "Registry") -> None:

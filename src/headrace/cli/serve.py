@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.main import missing_text
+from headrace.cli.extras import require
 from headrace.cli.options import size_bytes
-from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
     from headrace.http.access import TokenFile
@@ -22,10 +21,6 @@ _log = logging.getLogger(__name__)
 DEFAULT_LISTEN = "127.0.0.1:8090"
 ALL_ZONES = ("refined", "trusted", "staging", "raw", "quarantine")
 _MEMORY_MIN = 64 << 20
-
-
-class MissingExtra(HeadraceError):
-    """The packages that serving needs are not installed."""
 
 
 def zone_names(text: str) -> tuple[str, ...]:
@@ -131,11 +126,7 @@ def _prepare_memory() -> None:
     from headrace.serving.memory_wall import let_memory_return
 
     let_memory_return()
-    try:
-        import duckdb  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra(missing_text(error.name or "uvicorn", "serve")) from error
+    require("serve")
 
 
 def _warn_of_open_doors(address: "ListenAddress", tokens: "TokenFile | None") -> None:

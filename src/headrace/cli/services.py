@@ -1,17 +1,13 @@
 """What runs beside a node of `headrace up`: the commands of products, as processes of their own."""
 
-import importlib.util
 import logging
 import sys
 
-from headrace.cli.main import missing_text
+from headrace.cli.extras import MissingExtra, require
 from headrace.runtime.supervision import Service, Supervisor
 from headrace.settings.broker import BrokerSettings
 
 _log = logging.getLogger(__name__)
-
-_NEEDED = {"registry": ("uvicorn", "starlette"), "rest": ("uvicorn", "starlette", "wsproto")}
-"""The libraries without which a product cannot start; each product is an extra of its name."""
 
 _TITLES = {"registry": "the registry", "rest": "the REST proxy"}
 
@@ -59,8 +55,9 @@ def _command(product: str, listen: str, bootstrap: str, settings: BrokerSettings
 
 
 def _is_installed(product: str) -> bool:
-    for library in _NEEDED[product]:
-        if importlib.util.find_spec(library) is None:
-            _log.error("%s is not started: %s", _TITLES[product], missing_text(library, product))
-            return False
+    try:
+        require(product)
+    except MissingExtra as missing:
+        _log.error("%s is not started: %s", _TITLES[product], missing)
+        return False
     return True
