@@ -363,7 +363,7 @@ def test_a_record_that_is_no_json_is_named_and_can_be_passed(client: Client, top
 @pytest.mark.parametrize(
     ("given", "status", "code", "words"),
     [
-        ({"format": "xml"}, 422, 422, "Invalid format type."),
+        ({"format": "xml"}, 422, 422, "Invalid format type. 'xml' is none of binary, json, avro"),
         ({"auto.offset.reset": "middle"}, 422, 42204, "earliest"),
         ({"bootstrap.servers": "elsewhere:9092"}, 422, 42204, "these may"),
         ({"ssl.key.location": "/etc/passwd"}, 422, 42204, "isolation.level"),

@@ -91,15 +91,19 @@ class ServerRoutes(Answering):
         return Call(request).answer(ServerVersion(version("headrace"), ""))
 
     async def health(self, request: Request) -> Response:
-        if self.registry.failure is not None:
-            raise Unavailable(f"the topic cannot be followed: {self.registry.failure}")
-        return Response(b'{"status":"ok"}', media_type=JSON)
+        self._check_topic()
+        return Response(b'{"status":"healthy"}', media_type=JSON)
 
     async def ready(self, request: Request) -> Response:
         """Reads are answered from the start; this is also about writes."""
         if self.registry.leader is None:
             raise Unavailable("no instance leads yet, so writes have to wait")
-        return await self.health(request)
+        self._check_topic()
+        return Response(b'{"status":"ready"}', media_type=JSON)
+
+    def _check_topic(self) -> None:
+        if self.registry.failure is not None:
+            raise Unavailable(f"the topic cannot be followed: {self.registry.failure}")
 
     async def metrics(self, request: Request) -> Response:
         page = "".join(render(families(self.registry)))
