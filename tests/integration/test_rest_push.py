@@ -2,10 +2,11 @@
 
 import base64
 import json
+import resource
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -464,6 +465,34 @@ def test_who_was_overtaken_reads_on_without_a_gap(running: Proxy, node: Node) ->
             *lines, rest = (rest + slow.recv(1 << 16)).split(b"\n")
             seen += [line for line in lines if line.startswith(b"id: ")]
     assert seen == [b"id: 0:%d" % number for number in range(1, count + 1)]
+
+
+def test_memory_does_not_grow_with_clients_that_read_nothing(node: Node, tmp_path: Path) -> None:
+    """RST-6: 150 clients times 10 MB would be 1.5 GB; each may hold a piece or two."""
+    topic, big = create_topic(node), "x" * 10_000
+    with proxy(node.address, tmp_path / "proxy.log") as found, ExitStack() as clients:
+        deaf = [clients.enter_context(silent(found, topic)) for _ in range(150)]
+        for one in deaf:
+            one.settimeout(SECONDS_MAX)
+            assert one.recv(1)  # It listens before the first record comes.
+        before = resident_bytes(found)
+        with listening(found, topic) as events:
+            for _ in range(10):
+                produce(node, topic, values(*[big] * 100))
+                assert events.values(100) == [big] * 100
+        assert resident_bytes(found) - before < 120 << 20
+
+
+def test_a_record_that_is_larger_than_a_piece_comes_whole(running: Proxy, node: Node) -> None:
+    topic, large = create_topic(node), "y" * 300_000
+    with listening(running, topic) as events:
+        produce(node, topic, values("a", large, "b"))
+        assert events.values(3) == ["a", large, "b"]
+
+
+def resident_bytes(running: Proxy) -> int:
+    pages = int(Path(f"/proc/{running.pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
 
 
 def ends(deaf: socket.socket) -> bool:

@@ -181,6 +181,13 @@ def test_a_body_that_is_too_large_is_refused(client: Client, topic: str) -> None
     assert (answer.status_code, answer.json()["error_code"]) == (413, 413)
 
 
+def test_a_request_with_too_many_records_is_refused_whole(client: Client, topic: str) -> None:
+    body = b'{"records":[' + b'{"value":1},' * 100_000 + b'{"value":1}]}'
+    answer = client.post(f"/topics/{topic}", content=body, headers={"Content-Type": JSON_V2})
+    refused = "the request has 100,001 records, and 100,000 are allowed (produce.records.max)"
+    assert (answer.status_code, answer.json()["message"].split(":")[0]) == (413, refused)
+
+
 def test_a_record_that_the_broker_finds_too_large_is_told_by_record(
     client: Client, topic: str
 ) -> None:

@@ -277,6 +277,19 @@ def test_a_stream_is_answered_while_it_is_still_being_sent(served: Served, topic
         connection.close()
 
 
+@pytest.mark.parametrize("body", [b"", b" \r\n "])
+def test_an_empty_body_is_no_record(served: Served, topic: str, body: bytes) -> None:
+    path = f"{served.base}/topics/{topic}/records"
+    headers = {"Content-Type": "application/json"}
+    whole = served.client.post(path, content=body, headers=headers)
+    chunked = served.client.post(path, content=iter([body]), headers=headers)
+    told = {
+        "error_code": 42206,
+        "message": "Payload error. Request body is empty. Data is required.",
+    }
+    assert (whole.status_code, whole.json(), chunked.json()) == (422, told, told)
+
+
 def send_chunk(connection: http.client.HTTPConnection, data: bytes) -> None:
     connection.send(b"%x\r\n%s\r\n" % (len(data), data))
 

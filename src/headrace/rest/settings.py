@@ -64,6 +64,8 @@ class RestSettings(msgspec.Struct, frozen=True, kw_only=True, rename=_property_n
     """How many bytes a read waits for; with -1 it waits for its whole time."""
     request_max_bytes: int = 16 * MEBIBYTE
     produce_batch_maximum_entries: int = 1_000
+    produce_records_max: int = 100_000
+    """How many records one request of version 2 may hold: a byte of a body may cost many."""
     produce_buffer_bytes: int = 64 * MEBIBYTE
     """How much may wait for acknowledgement before requests have to wait."""
     streaming_connection_max_duration_ms: int = 86_400_000

@@ -1,7 +1,7 @@
 """Records on their way to clients: shown once per form, however many clients want them."""
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,9 @@ from headrace.rest.schemas import Schemas
 
 _OVERHEAD_BYTES = 500
 """What a record costs beside its bytes."""
+PIECE_BYTES = 64 << 10
+"""How much a client is given at once: what a connection holds of it adds up over all clients."""
+_PIECE_ENTRIES = 100
 _VERDICTS_MAX = 64
 _ENCODER = msgspec.json.Encoder()
 
@@ -50,6 +53,7 @@ class Entry:
         "key",
         "offset",
         "partition",
+        "size",
         "timestamp_ms",
         "topic",
         "value",
@@ -63,6 +67,7 @@ class Entry:
         self.key: bytes | None = _bytes(message.key())
         self.value: bytes | None = _bytes(message.value())
         self.headers = _headers(message)
+        self.size = size_of(self.key, self.value, self.headers)
         self.id = ""
         """Where the shared reader stands after this record."""
         self._shown: dict[Formats, bytes] = {}
@@ -71,8 +76,7 @@ class Entry:
     @property
     def weight(self) -> int:
         """What it comes to hold of memory, about: its bytes, and them shown in a form or two."""
-        headers = sum(len(name) + len(value or b"") for name, value in self.headers)
-        return _OVERHEAD_BYTES + 3 * (len(self.key or b"") + len(self.value or b"") + headers)
+        return _OVERHEAD_BYTES + 3 * self.size
 
     def shown(self, formats: Formats) -> bytes:
         """One line of JSON; `Showing.prepare` has made it."""
@@ -138,6 +142,31 @@ class Showing:
         if b"\n" in text or b"\r" in text:
             text = msgspec.json.format(text, indent=-1)
         return text
+
+
+def piece_after(entries: Sequence[Entry], start: int) -> list[Entry]:
+    """Entries from here on, bounded in number and in bytes; one goes however large it is."""
+    end = min(len(entries), start + _PIECE_ENTRIES)
+    size = 0
+    for index in range(start, end):
+        size += entries[index].size
+        if size > PIECE_BYTES:
+            end = max(index, start + 1)
+            break
+    return list(entries[start:end])
+
+
+def message_size(message: Message) -> int:
+    """What a message holds of a piece."""
+    return size_of(_bytes(message.key()), _bytes(message.value()), _headers(message))
+
+
+def size_of(
+    key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
+) -> int:
+    """The bytes of a record."""
+    size = len(key or b"") + len(value or b"")
+    return size + sum([len(name) + len(data or b"") for name, data in headers])
 
 
 def _decoder(schemas: Schemas, format: Format, *, is_key: bool) -> Callable[[bytes | None], Any]:

@@ -7,7 +7,7 @@ heartbeat carries the position on.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 from starlette.responses import Response
@@ -18,7 +18,7 @@ from headrace.http.errors import HttpError
 from headrace.http.server import ABORT_KEY
 from headrace.rest.errors import body_of, of_client
 from headrace.rest.push.delivering import Lifetime, Piece, Pieces, Stalled, stopping, taken
-from headrace.rest.push.entries import Entry
+from headrace.rest.push.entries import PIECE_BYTES, Entry
 from headrace.rest.push.feeds import Feed
 from headrace.rest.push.hub import Hub, cancelled
 from headrace.rest.push.requested import Formats, StreamRequest
@@ -34,6 +34,15 @@ _HEARTBEAT = b":\n\n"
 
 def event(entry: Entry, formats: Formats, position: str) -> bytes:
     return b"id: %b\ndata: %b\n\n" % (position.encode(), entry.shown(formats))
+
+
+def parts(entry: Entry, formats: Formats, position: str) -> Iterator[bytes]:
+    """A large event a bit at a time, so that no connection holds a copy of all of it."""
+    yield b"id: %b\ndata: " % position.encode()
+    shown = entry.shown(formats)
+    for start in range(0, len(shown), PIECE_BYTES):
+        yield shown[start : start + PIECE_BYTES]
+    yield b"\n\n"
 
 
 def heartbeat(position: str, last: str) -> bytes:
@@ -68,6 +77,7 @@ class EventStream(Response):
         )
         self._stall_s = settings.push_stall_ms / 1000
         self._last = ""
+        self._is_within_event = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         abort = scope.get("state", {}).get(ABORT_KEY)
@@ -97,14 +107,14 @@ class EventStream(Response):
         except HeadraceError as error:
             await self._send(send, end(of_client(error)))
         except asyncio.CancelledError:
-            if self._hub.is_stopping:
+            # The rest of an event that was cut would spoil the last one, and it comes again.
+            if self._hub.is_stopping and not self._is_within_event:
                 await self._send(send, end(stopping()))
             raise
 
     async def _send_piece(self, send: Send, piece: Piece) -> None:
         if piece.wanted:
-            formats = self._request.formats
-            await self._send(send, b"".join([event(one, formats, id) for one, id in piece.wanted]))
+            await self._send_events(send, piece.wanted)
             self._last = piece.wanted[-1][1]
         elif not piece.entries:
             await self._send(send, heartbeat(piece.position, self._last))
@@ -112,9 +122,28 @@ class EventStream(Response):
         for entry, _ in piece.entries:
             self._feed.delivered(entry.partition, entry.offset)
 
+    async def _send_events(self, send: Send, wanted: list[tuple[Entry, str]]) -> None:
+        formats = self._request.formats
+        if len(wanted) == 1 and len(wanted[0][0].shown(formats)) > PIECE_BYTES:
+            for part in parts(wanted[0][0], formats, wanted[0][1]):
+                self._is_within_event = True
+                await self._send(send, part)
+            self._is_within_event = False
+        else:
+            await self._send(send, b"".join([event(one, formats, id) for one, id in wanted]))
+
     async def _send(self, send: Send, body: bytes) -> None:
-        message = {"type": "http.response.body", "body": body, "more_body": True}
-        await taken(send(message), self._stall_s)
+        await taken(_drained(send, body), self._stall_s)
+
+
+async def _drained(send: Send, body: bytes) -> None:
+    """Send, and wait until the connection has room again.
+
+    The server waits for room before it takes a message, not after. So an empty one is what waits,
+    and nothing more is made for a client that does not read.
+    """
+    for one in (body, b""):
+        await send({"type": "http.response.body", "body": one, "more_body": True})
 
 
 async def _until_gone(receive: Receive) -> None:

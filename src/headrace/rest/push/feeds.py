@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
-from headrace.rest.push.entries import Entry
+from headrace.rest.push.entries import PIECE_BYTES, Entry
 from headrace.rest.push.hub import Hub, TailKey
 from headrace.rest.push.positions import written
 from headrace.rest.push.reading import Reader
@@ -94,7 +94,7 @@ class PositionFeed:
             await self._leave()
         assert self._reader is not None
         # In slices, so that an end that is reached soon leads to the tail soon.
-        entries = await self._reader.read(min(timeout_s, _SLICE_S))
+        entries = await self._reader.read(min(timeout_s, _SLICE_S), PIECE_BYTES)
         if not entries:
             await self._go_over()
         return self._numbered(entries)
@@ -157,10 +157,13 @@ class PositionFeed:
 class GroupFeed:
     """A member of a group; what was delivered is committed once in a while."""
 
-    def __init__(self, hub: Hub, reader: Reader, topic: str) -> None:
+    def __init__(self, hub: Hub, reader: Reader, request: StreamRequest) -> None:
         self._hub = hub
         self._reader = reader
-        self._topic = topic
+        self._topic = request.topic
+        # Who waits for acknowledgements has to be polled to stay a member, which a consumer is
+        # not while records lie ready in it.
+        self._bytes_max = None if request.acknowledges else PIECE_BYTES
         self._is_held = False
         self._positions: dict[int, int] = {}
         self._committed_at = asyncio.get_running_loop().time()
@@ -175,7 +178,7 @@ class GroupFeed:
         except BaseException:
             await hub.release(reader)
             raise
-        return cls(hub, reader, request.topic)
+        return cls(hub, reader, request)
 
     async def next(self, timeout_s: float) -> list[tuple[Entry, str]]:
         if self._is_held:
@@ -208,7 +211,7 @@ class GroupFeed:
         while True:
             await self._commit_if_due()
             left_s = max(0.0, deadline - loop.time())
-            entries = await self._reader.read(min(left_s, _COMMIT_S))
+            entries = await self._reader.read(min(left_s, _COMMIT_S), self._bytes_max)
             if entries or loop.time() >= deadline:
                 return entries
 

@@ -17,7 +17,7 @@ from headrace.client.librdkafka import raised
 from headrace.client.rebalancing import RebalanceListener
 from headrace.errors import HeadraceError, UnknownTopicOrPartition
 from headrace.rest.errors import no_answer, partition_not_found, topic_not_found
-from headrace.rest.push.entries import Entry
+from headrace.rest.push.entries import Entry, message_size
 from headrace.rest.push.requested import Start, StreamRequest
 
 P = ParamSpec("P")
@@ -71,13 +71,13 @@ class Reader:
     async def partitions_of(self, topic: str) -> list[int]:
         return await self._run(self._partitions_of, topic)
 
-    async def read(self, timeout_s: float) -> list[Entry]:
-        """The next records, or none within the time."""
+    async def read(self, timeout_s: float, bytes_max: int | None = None) -> list[Entry]:
+        """The next records, or none within the time; what is too much at once comes later."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         while True:
             left_s = max(0.0, deadline - loop.time())
-            found = await self._run(self._read, min(left_s, SLICE_S))
+            found = await self._run(self._read, min(left_s, SLICE_S), bytes_max)
             if found or loop.time() >= deadline:
                 return found
 
@@ -163,10 +163,12 @@ class Reader:
         except UnknownTopicOrPartition:
             raise topic_not_found() from None
 
-    def _read(self, timeout_s: float) -> list[Entry]:
+    def _read(self, timeout_s: float, bytes_max: int | None) -> list[Entry]:
         if not self._consumer.fetch(timeout_s):
             return []
-        return [Entry(one) for one in self._consumer.hand_out()]
+        if bytes_max is None:
+            return [Entry(one) for one in self._consumer.hand_out()]
+        return [Entry(one) for one in self._consumer.hand_out_within(bytes_max, message_size)]
 
     def _commit(self) -> None:
         owned = {(one.topic, one.partition) for one in self._consumer.assignment()}

@@ -9,10 +9,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from headrace.errors import HeadraceError
-from headrace.rest.push.entries import Entry
+from headrace.rest.push.entries import Entry, piece_after
 from headrace.rest.push.positions import written
 
-_BATCH_MAX = 100
 _ENTRIES_MAX = 10_000
 
 
@@ -52,8 +51,7 @@ class Ring:
         """Some records from this number on; None if the first of them have gone already."""
         if cursor < self._first:
             return None
-        start = cursor - self._first
-        return self._entries[start : start + _BATCH_MAX]
+        return piece_after(self._entries, cursor - self._first)
 
     def holds_all_after(self, positions: Mapping[int, int]) -> bool:
         """Whether who stands there misses nothing by going on with the ring."""

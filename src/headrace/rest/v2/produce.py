@@ -98,7 +98,7 @@ class ProduceRoutes:
             400: "The body is no JSON, or a key or value is not of its form.",
             404: "There is no such topic or partition.",
             408: "The registry did not take or give a schema.",
-            413: "The body is too large.",
+            413: "The body is too large, or has too many records.",
             415: "The Content-Type names no form of records.",
             422: "The body has another shape, or a value does not fit its schema.",
         }
@@ -140,7 +140,7 @@ class ProduceRoutes:
         sender = self._sender(request)
         topic = request.path_params["topic"]
         body = await read_body(request, self._service.settings.request_max_bytes)
-        given = _parsed(body)
+        given = _parsed(body, self._service.settings.produce_records_max)
         keys = values = None
         if format.requires_schema:
             keys, values = await self._service.schemas.of_v2(topic, format, given)
@@ -234,14 +234,22 @@ def _status(answer: ProduceAnswer) -> int:
     return 200
 
 
-def _parsed(body: bytes) -> ProduceBody:
+def _parsed(body: bytes, records_max: int) -> ProduceBody:
     if not body:
         raise bad_request("the body is empty; records are required")
     try:
         body = without_layout(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise invalid_json(error) from None
-    return parsed(body, _DECODER)
+    given = parsed(body, _DECODER)
+    if len(given.records) > records_max:
+        raise RestError(
+            413,
+            413,
+            f"the request has {len(given.records):,} records, and {records_max:,} are allowed"
+            " (produce.records.max): send them in several requests",
+        )
+    return given
 
 
 def _outgoing(

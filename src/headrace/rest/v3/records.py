@@ -27,6 +27,7 @@ from headrace.rest.errors import (
     bad_request,
     body_of,
     invalid_batch,
+    invalid_payload,
     of_client,
     partition_not_found,
 )
@@ -207,7 +208,7 @@ class RecordRoutes:
         splitter = JsonSplitter()
         pieces = [*splitter.feed(body), *splitter.finish()]
         if not pieces:
-            pieces = [b"{}"]  # No body at all is a record without key and value.
+            raise _empty()
         results = await production.results(pieces)
         if len(results) == 1:
             return Response(_ENCODER.encode(results[0]), media_type=JSON)
@@ -287,15 +288,19 @@ class Production:
         """One piece after the other, so that records are written in the order of the body."""
         splitter = JsonSplitter()
         bytes_max = self._service.settings.request_max_bytes
+        is_empty = True
         async for data in self._received(request):
             values = splitter.feed(data)
             if values:
+                is_empty = False
                 await pieces.put(await self._started([_decoded(one) for one in values]))
             if splitter.size > bytes_max:
                 raise bad_request(f"a record is larger than {bytes_max:,} bytes")
         rest = splitter.finish()
         if rest:
             await pieces.put(await self._started([_decoded(one) for one in rest]))
+        elif is_empty:
+            raise _empty()
 
     async def _received(self, request: Request) -> AsyncIterator[bytes]:
         """The body as it comes; what has come when the time is up is still written and told."""
@@ -414,6 +419,10 @@ def _within(prepared: Prepared | ErrorBody, partitions: int) -> Prepared | Error
     if isinstance(prepared, ErrorBody) or is_within(prepared, partitions):
         return prepared
     return body_of(partition_not_found())
+
+
+def _empty() -> RestError:
+    return invalid_payload("Request body is empty. Data is required.")
 
 
 def _names_schema(part: RecordPart) -> bool:

@@ -36,6 +36,31 @@ def test_the_ring_stays_within_its_bytes_and_overtakes_the_slow() -> None:
     assert (len(ring) <= 100_000 // 3_000, ring.after(0)) == (True, None)
 
 
+def test_the_ring_stays_within_its_number_of_records() -> None:
+    ring = Ring({0: 0}, 1 << 40)
+    ring.append([entry(offset) for offset in range(30_000)])
+    assert (len(ring) <= 10_000, ring.end) == (True, 30_000)
+
+
+def test_a_piece_is_bounded_in_bytes_and_the_next_goes_on_after_it() -> None:
+    ring = Ring({0: 0}, 1 << 24)
+    ring.append([entry(offset, size=10_000) for offset in range(20)])
+    found = [[one.offset for one in ring.after(cursor) or ()] for cursor in (0, 6)]
+    assert found == [[*range(6)], [*range(6, 12)]]
+
+
+def test_a_piece_is_bounded_in_number() -> None:
+    ring = Ring({0: 0}, 1 << 24)
+    ring.append([entry(offset) for offset in range(300)])
+    assert len(ring.after(0) or ()) == 100
+
+
+def test_a_record_that_is_larger_than_a_piece_goes_alone() -> None:
+    ring = Ring({0: 0}, 1 << 24)
+    ring.append([entry(0, size=500_000), entry(1)])
+    assert [one.offset for one in ring.after(0) or ()] == [0]
+
+
 def test_a_record_that_is_larger_than_the_ring_is_not_kept() -> None:
     ring = Ring({0: 0}, 1_000)
     ring.append([entry(0, size=5_000)])

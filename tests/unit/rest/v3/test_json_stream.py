@@ -1,11 +1,14 @@
 """JSON values one after the other, in whatever pieces they come."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.rest.errors import RestError
+from headrace.rest.v3 import json_stream
 from headrace.rest.v3.json_stream import JsonSplitter
 
 VALUES = st.recursive(
@@ -62,3 +65,45 @@ def test_what_is_unfinished_is_counted() -> None:
     assert splitter.size == 106
     assert splitter.feed(b'"}') == [b'{"a":"' + b"x" * 100 + b'"}']
     assert splitter.size == 0
+
+
+class Counted:
+    """A pattern that counts the bytes that it looks at."""
+
+    def __init__(self, pattern: "re.Pattern[bytes]") -> None:
+        self.pattern = pattern
+        self.looked_at = 0
+
+    def search(self, data: bytearray, start: int) -> "re.Match[bytes] | None":
+        found = self.pattern.search(data, start)
+        self.looked_at += (len(data) if found is None else found.end()) - start
+        return found
+
+
+@pytest.fixture
+def patterns(monkeypatch: pytest.MonkeyPatch) -> list[Counted]:
+    """All patterns of the splitter, counted."""
+    found = []
+    for name, value in list(vars(json_stream).items()):
+        if isinstance(value, re.Pattern):
+            found.append(Counted(value))
+            monkeypatch.setattr(json_stream, name, found[-1])
+    return found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"1" * 4_000, b"1 " * 2_000, b"{}\n" * 2_000, b'{"a":"' + b"x" * 4_000 + b'"}', b" " * 4_000],
+)
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_the_work_grows_with_the_body_and_not_with_its_pieces(
+    patterns: list[Counted], body: bytes, size: int
+) -> None:
+    split(*(body[at : at + size] for at in range(0, len(body), size)))
+    assert sum(one.looked_at for one in patterns) <= 3 * len(body)
+
+
+@pytest.mark.parametrize("rest", [b"", b" ", b"{}"])
+def test_a_long_value_that_is_no_object_is_refused_before_it_is_whole(rest: bytes) -> None:
+    with pytest.raises(RestError, match="is no JSON object"):
+        split(b"1" * 3_000, b"1" * 3_000 + rest)
