@@ -1,8 +1,10 @@
 """Who gets into a REST proxy, by which way, and what browsers may do."""
 
 import json
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx2
@@ -114,6 +116,46 @@ def test_an_instance_belongs_to_who_made_it(node: Node, files: Path) -> None:
         path = f"{made['base_uri']}/subscription"
         assert httpx2.get(path, auth=("ada", "pw")).status_code == 200
         assert httpx2.get(path, auth=("bob", "pw")).json()["error_code"] == 40403
+
+
+def test_holders_of_tokens_are_not_one_another(node: Node, files: Path) -> None:
+    (files / "tokens").write_text("ada:first-token\nbob:second-token\n")
+    ada, bob = ({"Authorization": f"Bearer {one}-token"} for one in ("first", "second"))
+    options = ["--token-file", str(files / "tokens")]
+    with proxy(node.address, files / "proxy.log", options) as found:
+        made = httpx2.post(f"{found.url}/consumers/g", content="{}", headers=ada).json()
+        assert httpx2.delete(made["base_uri"], headers=bob).json()["error_code"] == 40403
+        assert httpx2.delete(made["base_uri"], headers=ada).status_code == 204
+
+
+def test_a_foreign_page_cannot_write_and_who_has_no_page_can(node: Node, files: Path) -> None:
+    with proxy(node.address, files / "proxy.log") as found:
+        url = f"{found.url}/consumers/g"
+        foreign = httpx2.post(url, content="{}", headers={"Origin": "https://b.example"})
+        assert (foreign.status_code, foreign.json()["error_code"]) == (403, 403)
+        assert httpx2.post(url, content="{}", headers={"Origin": found.url}).status_code == 200
+        assert httpx2.post(url, content="{}").status_code == 200
+
+
+def test_who_says_too_much_or_nothing_before_login_is_let_go(node: Node, files: Path) -> None:
+    options = ["--user-file", str(files / "users")]
+    with proxy(node.address, files / "proxy.log", options) as found, ExitStack() as opened:
+        address = (str(httpx2.URL(found.url).host), int(httpx2.URL(found.url).port or 0))
+        silent, half, large = (
+            opened.enter_context(socket.create_connection(address, timeout=60)) for _ in range(3)
+        )
+        half.sendall(b"GET /topics HTTP/1.1\r\nHost: ")
+        large.sendall(b"GET /topics HTTP/1.1\r\nX-Large: " + b"x" * 1_000_000)
+        head, _, body = read_all(large).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 431 ")
+        assert json.loads(body)["error_code"] == 431
+        assert (read_all(silent), read_all(half)) == (b"", b"")
+        assert httpx2.get(f"{found.url}/health").status_code == 200
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """All that the server says until it closes."""
+    return b"".join(iter(lambda: connection.recv(65_536), b""))
 
 
 def test_pages_of_other_sites_may_ask_only_if_listed(node: Node, files: Path) -> None:

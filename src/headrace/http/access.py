@@ -1,7 +1,8 @@
 """Who may ask: bearer tokens, users with passwords, or holders of a client certificate.
 
 A file may hold several tokens, one per line, so that a new one can be handed out before the old
-one is taken away. Files are read once, at the start. Secrets are compared in constant time.
+one is taken away. `NAME:TOKEN` says whose a token is, and one holder may have several. Files are
+read once, at the start. Secrets are compared in constant time.
 """
 
 import asyncio
@@ -32,17 +33,23 @@ class InvalidTokenFile(HeadraceError):
 
 
 @dataclass(frozen=True, slots=True)
-class TokenFile:
-    """The digests of the tokens; the tokens themselves are not kept."""
+class KnownToken:
+    """Whose a token is, and its digest; the token itself is not kept."""
 
-    digests: tuple[bytes, ...]
+    holder: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFile:
+    tokens: tuple[KnownToken, ...]
     is_open_to_others: bool
 
-    def accepts(self, token: str) -> bool:
-        """Compare with every token, in the same time whichever fits."""
+    def holder(self, token: str) -> str | None:
+        """Whose it is; compared with every token, in the same time whichever fits."""
         digest = _digest(token)
-        matches = [hmac.compare_digest(digest, known) for known in self.digests]
-        return any(matches)
+        matches = [one.holder for one in self.tokens if hmac.compare_digest(digest, one.digest)]
+        return matches[0] if matches else None
 
 
 def read_tokens(path: Path) -> TokenFile:
@@ -57,12 +64,26 @@ def read_tokens(path: Path) -> TokenFile:
         raise InvalidTokenFile(
             f"the token file {path} is longer than {_FILE_BYTES_MAX >> 10} KB; take old tokens out"
         )
-    tokens = [
-        line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")
-    ]
+    tokens = tuple(
+        _known_token(path, number, line.strip())
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.startswith("#")
+    )
     if not tokens:
         raise InvalidTokenFile(f"the token file {path} holds no token; write one on a line")
-    return TokenFile(tuple(map(_digest, tokens)), bool(mode & _OPEN_TO_OTHERS))
+    return TokenFile(tokens, bool(mode & _OPEN_TO_OTHERS))
+
+
+def _known_token(path: Path, number: int, line: str) -> KnownToken:
+    """A token has no colon (RFC 6750), so one can only stand behind a name."""
+    name, separator, token = (part.strip() for part in line.partition(":"))
+    if not separator:
+        return KnownToken(f"token-{number}", _digest(line))
+    if not name or not token or ":" in token:
+        raise InvalidTokenFile(
+            f"line {number} of the token file {path} is neither TOKEN nor NAME:TOKEN"
+        )
+    return KnownToken(name, _digest(token))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +132,8 @@ class Access:
         if self._door.certificates and (name := certificate_principal(scope)) is not None:
             return Principal(name)
         given = HTTPConnection(scope).headers.getlist("authorization")
-        if self._door.tokens is not None and _is_granted(given, self._door.tokens):
-            return Principal("token")
+        if self._door.tokens is not None and (holder := _holder(given, self._door.tokens)):
+            return Principal(holder)
         users, claim = self._door.users, _basic(given)
         if users is None or claim is None:
             return None
@@ -152,11 +173,11 @@ class BearerAccess(Access):
         super().__init__(app, Door(tokens=tokens), open_paths, render)
 
 
-def _is_granted(given: Sequence[str], tokens: TokenFile) -> bool:
+def _holder(given: Sequence[str], tokens: TokenFile) -> str | None:
     if len(given) != 1:
-        return False
+        return None
     scheme, _, token = given[0].partition(" ")
-    return scheme.lower() == "bearer" and tokens.accepts(token.strip())
+    return tokens.holder(token.strip()) if scheme.lower() == "bearer" else None
 
 
 def _basic(given: Sequence[str]) -> tuple[str, str] | None:

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from headrace.errors import HeadraceError
 from headrace.http.addresses import ListenAddress
+from headrace.http.errors import Render, rendered
+from headrace.http.heads import BoundedProtocol, ServerConfig
 from headrace.http.tls import CERTIFICATE_KEY, ServerTls, distinguished_name
 from headrace.runtime.supervision import CANNOT_LISTEN
 
@@ -72,13 +73,17 @@ async def serve(
     tls: ServerTls | None = None,
     has_websockets: bool = False,
     on_stop: Callable[[], None] | None = None,
+    render: Render = rendered,
 ) -> None:
     """Answer requests until SIGINT or SIGTERM; those under way then have `stop_s_max` to end.
 
-    `on_stop` is where answers without an end are ended.
+    `on_stop` is where answers without an end are ended. `render` gives what is refused before the
+    application sees it the shape of the product's errors.
     """
+    config = _config(app, connections_max, stop_s_max, tls, has_websockets=has_websockets)
+    config.render = render
     server = _Server(
-        _config(app, connections_max, stop_s_max, tls, has_websockets=has_websockets),
+        config,
         lambda: on_ready(address_of(listener)),
         on_stop,
     )
@@ -100,8 +105,8 @@ def _config(
     tls: ServerTls | None,
     *,
     has_websockets: bool,
-) -> uvicorn.Config:
-    config = uvicorn.Config(
+) -> ServerConfig:
+    config = ServerConfig(
         app,
         http=_Protocol if tls is None else _TlsProtocol,
         ws="wsproto" if has_websockets else "none",
@@ -122,8 +127,8 @@ def _config(
     return config
 
 
-class _Protocol(HttpToolsProtocol):
-    """uvicorn's protocol, which lets requests end their connection."""
+class _Protocol(BoundedProtocol):
+    """The protocol, which lets requests end their connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -13,6 +13,7 @@ from headrace.http.access import Door
 from headrace.http.addresses import ListenAddress
 from headrace.http.server import address_of, bind, event_loop, serve
 from headrace.http.tls import ServerTls
+from headrace.registry.errors import rendered
 from headrace.registry.leadership.election import Identity
 from headrace.registry.routes.application import application
 from headrace.registry.service import Registry
@@ -67,6 +68,7 @@ def run(
                 on_ready=lambda ready: on_ready(f"{scheme}://{ready}", registry),
                 connections_max=settings.connections_max,
                 tls=guard.tls,
+                render=rendered,
             )
         return 0 if registry.failure is None else 1
 

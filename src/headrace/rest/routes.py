@@ -47,7 +47,9 @@ def application(
     """The ASGI application; other parts add operations, or routes that OpenAPI cannot tell."""
     operations = [*operations_of(service), *more_operations]
     described = _Description(service, operations, door or Door())
-    middleware = cors.middleware(service.settings.origins)
+    origins = service.settings.origins
+    middleware = cors.middleware(origins)
+    middleware.append(Middleware(cors.OwnPages, origins=origins, render=rendered))
     if door is not None and not door.is_open:
         middleware.append(Middleware(Access, door=door, open_paths=OPEN_PATHS, render=rendered))
     return Starlette(

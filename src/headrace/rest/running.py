@@ -7,6 +7,7 @@ from headrace.http.access import Door
 from headrace.http.addresses import ListenAddress
 from headrace.http.server import bind, event_loop, serve
 from headrace.http.tls import ServerTls
+from headrace.rest.errors import rendered
 from headrace.rest.routes import application
 from headrace.rest.service import Service
 from headrace.rest.settings import RestSettings
@@ -33,6 +34,7 @@ def run(
                 tls=tls,
                 has_websockets=True,
                 on_stop=service.stop,
+                render=rendered,
             )
 
     with asyncio.Runner(loop_factory=event_loop) as runner:

@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from headrace.http.access import BearerAccess, TokenFile
 from headrace.http.bodies import decode_json, decode_text, media_type, read_body
+from headrace.http.cors import OwnPages
 from headrace.http.errors import (
     JSON,
     BadRequest,
@@ -71,6 +72,7 @@ def application(service: Service, tokens: TokenFile | None) -> Starlette:
     app = Starlette(routes=routes(operations), exception_handlers=dict(error_handlers()))
     if tokens is not None:
         app.add_middleware(BearerAccess, tokens=tokens, open_paths=OPEN_PATHS)
+    app.add_middleware(OwnPages)
     return app
 
 

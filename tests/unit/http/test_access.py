@@ -22,7 +22,21 @@ def token_file(tmp_path: Path, content: str, mode: int = 0o600) -> Path:
 def test_every_line_is_a_token(tmp_path: Path) -> None:
     tokens = read_tokens(token_file(tmp_path, "# of the console\nfirst \n\nsecond\n"))
     given = ("first", "second", "third", "", "# of the console")
-    assert [tokens.accepts(one) for one in given] == [True, True, False, False, False]
+    assert [tokens.holder(one) for one in given] == ["token-2", "token-4", None, None, None]
+
+
+def test_a_token_may_have_a_name_and_a_name_several_tokens(tmp_path: Path) -> None:
+    tokens = read_tokens(token_file(tmp_path, "ada:old\nada: new\nbob:other\n"))
+    given = ("old", "new", "other", "ada:old", "ada")
+    assert [tokens.holder(one) for one in given] == ["ada", "ada", "bob", None, None]
+
+
+@pytest.mark.parametrize("line", [":token", "ada:", "ada:to:ken"])
+def test_a_line_that_is_neither_token_nor_name_and_token_is_refused(
+    tmp_path: Path, line: str
+) -> None:
+    with pytest.raises(InvalidTokenFile, match=r"line 2 .* NAME:TOKEN"):
+        read_tokens(token_file(tmp_path, f"first\n{line}\n"))
 
 
 @pytest.mark.parametrize("content", ["", "\n \n", "# only words\n"])
@@ -97,6 +111,14 @@ async def test_a_user_is_known_by_name_and_password() -> None:
 )
 async def test_whoever_else_comes_is_refused(headers: list[tuple[bytes, bytes]]) -> None:
     assert (await asked(Door(users=USERS), *headers))[0] == 401
+
+
+async def test_the_holder_of_a_token_is_known_by_its_name(tmp_path: Path) -> None:
+    door = Door(tokens=read_tokens(token_file(tmp_path, "ada:first\nsecond\n")))
+    asking = [
+        await asked(door, (b"authorization", b"Bearer " + one)) for one in (b"first", b"second")
+    ]
+    assert asking == [(200, Principal("ada")), (200, Principal("token-2"))]
 
 
 async def test_a_certificate_is_proof_where_it_is_asked_for() -> None:

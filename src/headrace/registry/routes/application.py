@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from headrace.http.access import Access, Door
+from headrace.http.cors import OwnPages
 from headrace.http.errors import JSON, HttpError, NotFound, Unavailable
 from headrace.http.operations import Operation, openapi
 from headrace.registry.errors import ErrorMessage, RegistryError, rendered
@@ -44,7 +45,9 @@ class Broken(RegistryError):
 def application(registry: Registry, door: Door = OPEN) -> ASGIApp:
     """All of it, for those who fit the door."""
     app: ASGIApp = QuickAnswers(Application(registry, door), registry)
-    return app if door.is_open else Access(app, door, OPEN_PATHS, rendered)
+    if not door.is_open:
+        app = Access(app, door, OPEN_PATHS, rendered)
+    return OwnPages(app, render=rendered)
 
 
 class ServerRoutes(Answering):

@@ -8,12 +8,12 @@ partition; only so much may be unacknowledged before nothing more is sent.
 
 import asyncio
 import logging
-from urllib.parse import urlsplit
 
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from headrace.errors import HeadraceError
+from headrace.http.cors import foreign_origin
 from headrace.http.errors import HttpError
 from headrace.http.server import ABORT_KEY
 from headrace.rest.errors import RestError, bad_request, body_of, of_client
@@ -45,10 +45,7 @@ _DECODER = msgspec.json.Decoder(Acknowledgement)
 
 def check_origin(websocket: WebSocket, origins: tuple[str, ...]) -> None:
     """Pages of other sites may not open sockets, which browsers leave to the server to forbid."""
-    origin = websocket.headers.get("origin")
-    if origin is None or origin in origins or "*" in origins:
-        return
-    if urlsplit(origin).netloc != websocket.headers.get("host"):
+    if foreign_origin(websocket.headers, origins) is not None:
         raise RestError(403, 403, "pages of this origin may not ask (access.control.allow.origin)")
 
 
