@@ -72,6 +72,19 @@ async def test_a_closed_door_answers_in_the_proxys_shape(service: Service) -> No
 
 
 @pytest.mark.parametrize(
+    ("listed", "status"), [("", 403), ("https://a.example", 403), ("https://b.example", 404)]
+)
+async def test_pages_change_something_only_if_their_origin_is_listed(
+    listed: str, status: int
+) -> None:
+    properties = {"bootstrap.servers": "127.0.0.1:1", "access.control.allow.origin": listed}
+    service = Service(settings_of(properties))
+    async with service.running(), client(application(service)) as asking:
+        path, headers = "/consumers/g/instances/i", {"Origin": "https://b.example"}
+        assert (await asking.delete(path, headers=headers)).status_code == status
+
+
+@pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/nowhere", 404), ("PUT", "/topics", 405), ("POST", "/topics/t", 415)],
 )

@@ -187,6 +187,19 @@ async def test_with_tokens_only_those_who_have_one_are_answered(tmp_path: Path) 
     assert granted.status_code == 200
 
 
+async def test_pages_of_other_sites_register_nothing() -> None:
+    registry = RegistryWithoutKafka()
+    async with client_of(registry) as client:
+        answer = await client.post(
+            "/subjects/a/versions",
+            content=b'{"schema":"\\"string\\""}',
+            headers={"Origin": "https://evil.example"},
+        )
+        subjects = await client.get("/subjects")
+    assert (answer.status_code, answer.json()["error_code"]) == (403, 403)
+    assert subjects.json() == []
+
+
 async def test_what_is_forwarded_is_the_request_as_it_came() -> None:
     registry = RegistryWithoutKafka()
     async with client_of(registry) as client:
