@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from starlette.requests import Request
@@ -88,10 +88,12 @@ class Connection:
             app, limit_concurrency=connections_max, log_config=None, timeout_keep_alive=60
         )
         config.render = rendered
-        self.loop: Any = Loop()
+        self.loop = Loop()
         self.wire = Wire()
         self.state = ServerState()
-        self.protocol = BoundedProtocol(config, self.state, {}, self.loop)
+        self.protocol = BoundedProtocol(
+            config, self.state, {}, cast(asyncio.AbstractEventLoop, self.loop)
+        )
         self.protocol.connection_made(self.wire)
 
     async def receive(self, data: bytes) -> None:
