@@ -10,6 +10,7 @@ one dictionary look-up a character.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from headrace.errors import InvalidRegularExpression
@@ -127,8 +128,9 @@ class _Automaton:
 
 
 def _compile(pattern: str) -> _Automaton:
-    from re import _constants as codes  # type: ignore[attr-defined]
-    from re import _parser as parser  # type: ignore[attr-defined]
+    # Python's own parser, which its type information does not list.
+    codes: Any = import_module("re._constants")
+    parser: Any = import_module("re._parser")
 
     if len(pattern) > PATTERN_LENGTH_MAX:
         raise _refusal(pattern, f"it is longer than {PATTERN_LENGTH_MAX} characters")
