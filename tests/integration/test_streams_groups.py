@@ -70,7 +70,7 @@ def counts(node: Node, topic: str) -> dict[str, int]:
 def test_a_word_count_runs_exactly_once_over_a_restart(
     start_node: StartNode, kafka_release: KafkaRelease, tmp_path: Path, protocol: str
 ) -> None:
-    """DEL-3: tasks, internal topics and transactions of a Java application."""
+    """ARC-9: DEL-3: tasks, internal topics and transactions of a Java application."""
     node = start_node(
         group_streams_initial_rebalance_delay_ms=0,
         group_streams_heartbeat_interval_ms=300,

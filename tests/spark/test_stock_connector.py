@@ -49,7 +49,7 @@ def jars() -> str:
 def test_the_stock_connector_reads_and_writes_our_broker(
     broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path, jars: str
 ) -> None:
-    """Batch, micro-batch stream and real-time mode, which only this connector has."""
+    """ARC-9: Batch, micro-batch stream and real-time mode, which only this connector has."""
     source, batch, stream, realtime = (
         make_topic(name, partitions=1) for name in ("in", "batch", "stream", "realtime")
     )
