@@ -72,7 +72,11 @@ def test_rows_pass_through_the_zones_each_once(folder: Folder, make_topic: MakeT
     sent = [order(n) for n in range(1, 61)]
     send(folder.broker, topic, [*sent, b"{torn", order(61, amount=-1.0), order(7)])
     folder.once()
+    raw = folder.lake.table("raw.orders")
+    assert raw.properties["delta.appendOnly"] == "true"
+    raw.set_properties({"delta.appendOnly": "false"})  # As older releases have made it.
     folder.once()
+    assert raw.properties["delta.appendOnly"] == "true"
     assert len(folder.rows("raw.orders", "offset")) == 63
     assert folder.rows("staging.orders", "id") == sorted([*range(1, 62), 7])
     assert folder.rows("trusted.orders", "id") == list(range(1, 61))

@@ -67,6 +67,10 @@ class FilesChanged(LakeError):
     """What was planned on some version does not fit the newest any more; plan anew."""
 
 
+class AppendOnly(LakeError):
+    """A change of rows in a table that only grows."""
+
+
 class UnsupportedTable(LakeError):
     """The table uses a feature of Delta Lake that is not written here."""
 

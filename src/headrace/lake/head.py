@@ -17,9 +17,10 @@ from headrace.lake.commits import AddedFile, Commit, CommitLog, Token
 from headrace.lake.data_files import partition_text
 from headrace.lake.errors import TableLost, UnsupportedTable, VersionGone
 from headrace.lake.key_bounds import FileBounds, Span, is_bounded, number_of
+from headrace.lake.metadata import FEATURES_LEVEL
 
 _FEATURES = {"appendOnly", "invariants", "timestampNtz"}
-"""What a table may ask of its writers; of these only the last one is ever switched on by us."""
+"""What a table may ask of its writers; of these we never switch on invariants."""
 _BEHIND_MAX = 64
 """With more new commits than that, the newest checkpoint is the quicker way."""
 
@@ -31,6 +32,7 @@ class Head:
     schema: pa.Schema
     partition_by: tuple[str, ...]
     table_id: str
+    properties: dict[str, str]
     _delta: DeltaTable
 
     def __init__(self, place: Path) -> None:
@@ -80,7 +82,7 @@ class Head:
         protocol = self._delta.protocol()
         asked = set(protocol.writer_features or ())
         level = protocol.min_writer_version
-        if level <= 2 or (level == 7 and asked <= _FEATURES):
+        if level <= 2 or (level == FEATURES_LEVEL and asked <= _FEATURES):
             return
         what = ", ".join(sorted(asked - _FEATURES)) or f"writer version {level}"
         raise UnsupportedTable(
@@ -95,6 +97,7 @@ class Head:
         metadata = self._delta.metadata()
         self.partition_by = tuple(metadata.partition_columns)
         self.table_id = str(metadata.id)
+        self.properties = dict(metadata.configuration)
         self._tokens.clear()
         self.check_writable()
 

@@ -14,14 +14,13 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from deltalake import DeltaTable
-from deltalake import Schema as DeltaSchema
 
 from headrace.lake.commits import AddedFile, additions, removals
 from headrace.lake.data_files import FILE_BYTES_MAX, DataFile, FileWriter, label_of
 from headrace.lake.head import Head, canonical
+from headrace.lake.metadata import changed_metadata
 from headrace.lake.reading import read_batches
-from headrace.lake.schemas import evolution, leaves
+from headrace.lake.schemas import evolution
 from headrace.lake.tables import Optimized, Table
 
 _SMALL = FILE_BYTES_MAX * 3 // 4
@@ -76,7 +75,7 @@ def evolve(table: Table, schema: pa.Schema) -> int:
         if not change.is_change:
             return []
         becomes = canonical(change.schema)
-        actions = list(_new_metadata(head.delta(), becomes))
+        actions = list(changed_metadata(head.delta(), becomes, {}))
         if change.widened:
             old = table.snapshot(head.version)
             for file in old:
@@ -119,34 +118,6 @@ def _rewritten(table: Table, group: Sequence[AddedFile], schema: pa.Schema) -> l
             for batch in read_batches(table.place, file, schema, by):
                 writer.write(batch)
         return writer.close()
-
-
-def _new_metadata(delta: DeltaTable, schema: pa.Schema) -> Iterator[Mapping[str, Any]]:
-    """The metadata with another schema, and a protocol that has the types of it."""
-    metadata = delta.metadata()
-    protocol = delta.protocol()
-    has_local_times = any(pa.types.is_timestamp(of) and not of.tz for _, of in leaves(schema))
-    if has_local_times and "timestampNtz" not in (protocol.writer_features or ()):
-        yield {
-            "protocol": {
-                "minReaderVersion": 3,
-                "minWriterVersion": 7,
-                "readerFeatures": ["timestampNtz"],
-                "writerFeatures": ["appendOnly", "invariants", "timestampNtz"],
-            }
-        }
-    yield {
-        "metaData": {
-            "id": str(metadata.id),
-            "name": metadata.name,
-            "description": metadata.description,
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": DeltaSchema.from_arrow(schema).to_json(),
-            "partitionColumns": list(metadata.partition_columns),
-            "createdTime": metadata.created_time,
-            "configuration": dict(metadata.configuration),
-        }
-    }
 
 
 def _portions(groups: Sequence[list[AddedFile]]) -> Iterator[list[list[AddedFile]]]:

@@ -36,6 +36,7 @@ from headrace.lake.errors import (
 from headrace.lake.head import Head, arrow_schema, at_version, bounds_of, files_of
 from headrace.lake.key_bounds import FileBounds
 from headrace.lake.lineage import Lineage
+from headrace.lake.metadata import changed_metadata, check_may_shrink, takes_rows
 from headrace.lake.upserts import Upsert
 
 _AMENDABLE = 1_000
@@ -90,6 +91,11 @@ class Table:
     @property
     def partition_by(self) -> tuple[str, ...]:
         return self._newest().partition_by
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What the table says of how it is kept, under Delta's names."""
+        return dict(self._newest().properties)
 
     def has(self, token: Token) -> bool:
         """Whether this batch, or a later one of its writer, is in the table already."""
@@ -303,6 +309,16 @@ class Table:
 
         return evolve(self, schema)
 
+    def set_properties(self, properties: Mapping[str, str]) -> int:
+        """Let the table have these properties, besides those that it has."""
+
+        def plan(head: Head) -> Actions:
+            if properties.items() <= head.properties.items():
+                return []
+            return changed_metadata(head.delta(), head.schema, properties)
+
+        return self.change("set properties", plan)
+
     def optimize(self, up_to_version: int | None = None) -> Optimized:
         """Make few large files of many small ones, of those that came up to a version."""
         from headrace.lake.rewriting import optimize
@@ -358,6 +374,8 @@ class Table:
                 if token is not None and head.has(token):
                     return head.version
                 planned = list(plan(head))
+                if any(map(takes_rows, planned)):
+                    check_may_shrink(head.properties, self.name, operation)
                 if token is None and lineage is None and not planned:
                     return head.version
                 said = information("WRITE", _metadata(operation, lineage), {"mode": operation})
@@ -410,6 +428,7 @@ class Table:
                 head = self._newest()
                 if token is not None and head.has(token):
                     return head.version
+                check_may_shrink(head.properties, self.name, operation)
                 try:
                     run(head.delta(), properties)
                 except CommitFailedError:

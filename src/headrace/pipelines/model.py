@@ -21,7 +21,9 @@ RESERVED = (ERROR, PAYLOAD)
 
 SOURCES = "sources"
 """The namespace of a pipeline's topics: `sources.orders`."""
-ZONES = ("raw", "staging", "trusted", "refined")
+RAW = "raw"
+"""The zone of what came, as it came: its tables only grow."""
+ZONES = (RAW, "staging", "trusted", "refined")
 DRIVER_ROWS_MAX = 100_000
 """Batches by key or of changes with more rows are merged by tasks, unless pipeline.toml differs.
 

@@ -113,7 +113,7 @@ def _without_spark(pipeline: Pipeline) -> Report:
     graph = graphs.graph_of(pipeline)
     note = "columns were not checked, for want of Spark; what functions read is as it is written"
     found = (*graphs.problems(graph), *promotion.problems(graph))
-    return Report(graph, found, (note,))
+    return Report(graph, found, (note, *promotion.unpartitioned(pipeline)))
 
 
 def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
@@ -133,4 +133,5 @@ def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
         for name, schema in analysis.schemas.items()
     }
     found = (*graphs.problems(graph), *promotion.problems(graph), *analysis.problems)
-    return Report(graph, found, tuple(lost_errors(analysis)), columns)
+    notes = (*lost_errors(analysis), *promotion.unpartitioned(pipeline))
+    return Report(graph, found, notes, columns)

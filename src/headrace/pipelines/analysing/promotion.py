@@ -2,14 +2,17 @@
 
 The usual way leads forward: topics, then raw, staging, trusted, refined. A table may read its own
 zone and those before it. Zones of a pipeline's own stand beside that way. pipeline.toml can be
-stricter, or allow more: which zones a zone reads, and what each table in it must have.
+stricter, or allow more: which zones a zone reads, and what each table in it must have. That tables
+of raw only grow is no matter of declaring: all the others can be built anew because they do.
 """
 
 from collections.abc import Iterator, Sequence
 
-from headrace.pipelines.analysing.graph import Edge, Graph
+from headrace.lake.metadata import APPEND_ONLY, is_append_only
+from headrace.pipelines.analysing.graph import Edge, Graph, why_rewritten
 from headrace.pipelines.model import (
     QUARANTINE,
+    RAW,
     SOURCES,
     ZONES,
     Expectation,
@@ -39,7 +42,20 @@ _ADVICE = {
 
 def problems(graph: Graph) -> list[Problem]:
     """Reads that no rule of promotion allows, and tables that lack what their zone asks for."""
-    return [*_wrong_reads(graph), *_lacking(graph.pipeline)]
+    return [*_wrong_reads(graph), *_lacking(graph.pipeline), *_edited(graph.pipeline)]
+
+
+def unpartitioned(pipeline: Pipeline) -> Iterator[str]:
+    """Raw tables in which a topic or a day cannot be found without reading all of it."""
+    for table in pipeline.datasets.values():
+        if not isinstance(table, StreamingTable) or zone_of(table.name) != RAW:
+            continue
+        if "topic" not in table.partition_by or len(table.partition_by) < 2:
+            yield (
+                f"{table.place}: {table.name} is not partitioned by topic and day, so whoever looks"
+                " for one of these reads all of it; select date(timestamp) AS day, and declare"
+                " PARTITIONED BY (topic, day), in Python partition_cols"
+            )
 
 
 def readable_by(zone: str, settings: PipelineSettings) -> tuple[str, ...]:
@@ -93,6 +109,27 @@ def _lacking(pipeline: Pipeline) -> Iterator[Problem]:
                     f" table ({requirement.value}); {_advice(requirement, dataset)}",
                     dataset.place,
                 )
+
+
+def _edited(pipeline: Pipeline) -> Iterator[Problem]:
+    """Tables that only grow, by their zone or a property, and whose rows would change."""
+    for dataset in _stored(pipeline):
+        properties = {} if isinstance(dataset, MergedView) else dataset.properties
+        is_raw = zone_of(dataset.name) == RAW
+        if is_raw and not is_append_only({**APPEND_ONLY, **properties}):
+            yield Problem(
+                f"{dataset.name} has delta.appendOnly = false, and tables of {RAW} only grow; leave"
+                " the property out, or put the table into another zone",
+                dataset.place,
+            )
+        why = why_rewritten(pipeline, dataset)
+        if why and (is_raw or is_append_only(properties)):
+            whose = f"tables of {RAW}" if is_raw else "tables with delta.appendOnly"
+            yield Problem(
+                f"{dataset.name} {why}, and {whose} only grow: they keep what came as it came; put"
+                " it into another zone" + ("" if is_raw else ", or leave the property out"),
+                dataset.place,
+            )
 
 
 def has(requirement: Requirement, dataset: Stored, pipeline: Pipeline) -> bool:

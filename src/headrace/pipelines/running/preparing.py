@@ -11,6 +11,7 @@ from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.changes import history_name, history_schema
 from headrace.lake.errors import TableLost
 from headrace.lake.merging import COMMIT_VERSION
+from headrace.lake.metadata import APPEND_ONLY, is_append_only
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.analysis import Analysis, kept_columns
 from headrace.pipelines.analysing.graph import problems as graph_problems
@@ -18,6 +19,7 @@ from headrace.pipelines.analysing.lost_errors import lost_errors
 from headrace.pipelines.analysing.schema_checks import check_declared
 from headrace.pipelines.analysing.spark_errors import quiet
 from headrace.pipelines.model import (
+    RAW,
     Architecture,
     Changes,
     Expectation,
@@ -226,6 +228,8 @@ class Preparation:
                 f"{name}: {', '.join(unknown)} is no property of a Delta table; they begin with"
                 " `delta.`, as delta.logRetentionDuration does"
             )
+        if name.partition(".")[0] == RAW:
+            properties = {**(properties or {}), **APPEND_ONLY}
         generation = self.generation_of(name)
         entry = self.lake.catalog().tables.get(name)
         made = entry.generations.get(generation) if entry is not None else None
@@ -236,7 +240,10 @@ class Preparation:
                     " writes it. Give yours another name"
                 )
             try:
-                self.lake.table(name, generation).evolve(columns)
+                table = self.lake.table(name, generation)
+                table.evolve(columns)
+                if is_append_only(properties or {}):
+                    table.set_properties(APPEND_ONLY)
             except TableLost:
                 if not is_computed_whole and not self._is_rebuilt(name):
                     raise

@@ -29,7 +29,7 @@ def complaints(place: Path, sql: str, rules: str = "") -> list[str]:
         "CREATE MATERIALIZED VIEW refined.more AS SELECT * FROM refined.orders",
         "CREATE STREAMING TABLE refined.soon AS SELECT * FROM STREAM(raw.orders)",
         "CREATE MATERIALIZED VIEW sandbox.all AS SELECT * FROM refined.orders",
-        "CREATE MATERIALIZED VIEW raw.bad AS SELECT * FROM quarantine.trusted__orders",
+        "CREATE MATERIALIZED VIEW staging.bad AS SELECT * FROM quarantine.trusted__orders",
         "CREATE SINK s TOPIC 't'; CREATE FLOW f AS INSERT INTO s BY NAME"
         " SELECT * FROM STREAM(trusted.orders)",
     ],
@@ -66,9 +66,43 @@ def test_no_zone_is_skipped_where_that_is_declared(tmp_path: Path) -> None:
 def test_a_temporary_view_hides_nothing(tmp_path: Path) -> None:
     more = """CREATE TEMPORARY VIEW one AS SELECT * FROM refined.orders;
 CREATE TEMPORARY VIEW two AS SELECT * FROM one;
-CREATE MATERIALIZED VIEW raw.back AS SELECT * FROM two;"""
+CREATE MATERIALIZED VIEW staging.back AS SELECT * FROM two;"""
     (found,) = complaints(tmp_path, FORWARD + more)
-    assert "raw.back reads refined.orders" in found
+    assert "staging.back reads refined.orders" in found
+
+
+EDITED = """
+CREATE STREAMING TABLE raw.keyed KEYS (id) AS SELECT * FROM STREAM(sources.orders);
+CREATE STREAMING TABLE raw.changed;
+CREATE FLOW c AS AUTO CDC INTO raw.changed FROM STREAM(sources.orders) KEYS (id) SEQUENCE BY ts;
+CREATE MATERIALIZED VIEW raw.whole AS SELECT * FROM raw.fine;
+CREATE STREAMING TABLE raw.loose TBLPROPERTIES ('delta.appendOnly' = 'false')
+AS SELECT * FROM STREAM(sources.orders);
+CREATE STREAMING TABLE trusted.keyed TBLPROPERTIES ('delta.appendOnly' = 'true') KEYS (id)
+AS SELECT * FROM STREAM(sources.orders);
+CREATE STREAMING TABLE raw.fine PARTITIONED BY (topic, day)
+AS SELECT *, date(timestamp) AS day FROM STREAM(sources.orders);
+"""
+
+
+def test_tables_of_raw_only_grow(tmp_path: Path) -> None:
+    """ARC-4: what came is never edited, and what only grows by a property neither."""
+    found = complaints(tmp_path, EDITED)
+    assert [line.split()[:2] for line in found] == [
+        ["a.sql:2:", "raw.keyed"],
+        ["a.sql:3:", "raw.changed"],
+        ["a.sql:5:", "raw.whole"],
+        ["a.sql:6:", "raw.loose"],
+        ["a.sql:8:", "trusted.keyed"],
+    ]
+    assert "keeps one row per id, so its rows change, and tables of raw only grow" in found[0]
+
+
+def test_the_dry_run_notes_raw_tables_that_are_not_parted_by_topic_and_day(tmp_path: Path) -> None:
+    """ARC-4"""
+    notes = check(load_folder(tmp_path, {"a.sql": FORWARD + EDITED})).notes
+    named = [note.split()[1] for note in notes if "is not partitioned by topic and day" in note]
+    assert named == ["raw.orders", "raw.keyed", "raw.changed", "raw.loose"]
 
 
 CHECKED = """
