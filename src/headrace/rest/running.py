@@ -11,6 +11,7 @@ from headrace.rest.errors import rendered
 from headrace.rest.routes import application
 from headrace.rest.service import Service
 from headrace.rest.settings import RestSettings
+from headrace.runtime.collector import leave_alone_what_lives
 
 
 def run(
@@ -23,13 +24,17 @@ def run(
     """Serve until SIGINT or SIGTERM. The port is taken first, since that fails most often."""
     listener = bind(address)
 
+    def ready(bound: ListenAddress) -> None:
+        leave_alone_what_lives()
+        on_ready(bound)
+
     async def main() -> None:
         service = Service(settings)
         async with service.running():
             await serve(
                 application(service, door),
                 listener,
-                on_ready=on_ready,
+                on_ready=ready,
                 connections_max=settings.connections_max,
                 tls=tls,
                 has_websockets=True,

@@ -11,6 +11,7 @@ from headrace.client.admin import Admin
 from headrace.http.bodies import media_type, read_body
 from headrace.http.errors import JSON, UnsupportedMediaType
 from headrace.http.operations import Parameter
+from headrace.rest.clients import Clients
 from headrace.rest.errors import RestError, bad_request, invalid_payload, unprocessable
 from headrace.rest.numbers import whole
 from headrace.rest.service import Service
@@ -42,11 +43,7 @@ class Context:
 
     @classmethod
     async def of(cls, service: Service, request: Request) -> "Context":
-        """Whatever is asked must be of the cluster that this proxy serves."""
-        cluster_id = await service.clients(request).cluster_id()
-        asked = request.path_params.get("cluster_id", cluster_id)
-        if asked != cluster_id:
-            raise not_found(f"Cluster {asked} cannot be found.")
+        cluster_id = await asked_cluster(service.clients(request), request)
         return cls(service, request, Links(request, cluster_id, service.settings.host_name))
 
     async def ask(self, question: Callable[[Admin], T]) -> T:
@@ -67,6 +64,15 @@ class Context:
         if found is None:
             raise not_found(f"HTTP 404 Not Found: {text[:40]!r} is no {name}")
         return found
+
+
+async def asked_cluster(clients: Clients, request: Request) -> str:
+    """The id of the cluster that this proxy serves; whatever is asked must be of it."""
+    cluster_id = await clients.cluster_id()
+    asked = request.path_params.get("cluster_id", cluster_id)
+    if asked != cluster_id:
+        raise not_found(f"Cluster {asked} cannot be found.")
+    return cluster_id
 
 
 def answer(value: Any, status: int = 200, location: str | None = None) -> Response:

@@ -8,6 +8,7 @@ as long as it likes. Only so much is under way at once: then the body is not rea
 import asyncio
 import datetime as dt
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -38,7 +39,7 @@ from headrace.rest.schemas import Registered
 from headrace.rest.sending import ANY_PARTITION, Handed, OutgoingRecord, RecordSender, Sent
 from headrace.rest.service import Service
 from headrace.rest.unknown_fields import names, refusal_of
-from headrace.rest.v3.answers import CLUSTER, TOPIC, Context, check_json
+from headrace.rest.v3.answers import CLUSTER, TOPIC, asked_cluster, check_json
 from headrace.rest.v3.json_stream import JsonSplitter
 
 _UNDER_WAY_MAX = 16
@@ -205,11 +206,7 @@ class RecordRoutes:
         if request.headers.get("content-length") is None:
             return DuplexResponse(production.streamed(request), JSON)
         body = await read_body(request, self._service.settings.request_max_bytes)
-        splitter = JsonSplitter()
-        pieces = [*splitter.feed(body), *splitter.finish()]
-        if not pieces:
-            raise _empty()
-        results = await production.results(pieces)
+        results = await production.results_of(records_of(body))
         if len(results) == 1:
             return Response(_ENCODER.encode(results[0]), media_type=JSON)
         return Response(b"".join(map(_line, results)), media_type=JSON)
@@ -236,8 +233,9 @@ class RecordRoutes:
         if request.scope["query_string"]:
             given = dict(request.query_params)
             chosen = overrides.checked(given, overrides.PRODUCER, bad_request)
-        context = await Context.of(self._service, request)
-        return Production(self._service, clients.sender(chosen), context.topic, context.cluster_id)
+        cluster_id = await asked_cluster(clients, request)
+        topic = request.path_params["topic_name"]
+        return Production(self._service, clients.sender(chosen), topic, cluster_id)
 
 
 class Decoded(msgspec.Struct):
@@ -318,11 +316,8 @@ class Production:
             yield data
         raise _OPEN_TOO_LONG
 
-    async def results(self, values: Sequence[bytes]) -> list[Result]:
-        """What became of records that came together, in their order."""
-        return await self.results_of([_decoded(one) for one in values])
-
     async def results_of(self, decoded: Sequence[Decoded]) -> list[Result]:
+        """What became of records that came together, in their order."""
         return await self._outcomes(await self._started(decoded))
 
     async def _started(self, decoded: Sequence[Decoded]) -> UnderWay:
@@ -404,7 +399,7 @@ class Production:
             self._topic,
             partition,
             offset,
-            _iso(stamp) if stamp >= 0 else None,
+            iso(stamp) if stamp >= 0 else None,
             prepared.key,
             prepared.value,
         )
@@ -434,6 +429,22 @@ def _with_schema(schema: Registered, data: bytes | None) -> PartAnswer:
     return PartAnswer(
         schema.format, schema.subject, schema.schema_id, schema.version, len(data or b"")
     )
+
+
+def records_of(body: bytes) -> list[Decoded]:
+    """The records of a body that is there to its end.
+
+    Nearly always it is one record that is fine, and then to decode it is to know where it ends.
+    Only another body is cut apart, and whatever is wrong in it found and told.
+    """
+    try:
+        return [Decoded(_DECODER.decode(without_layout(body)))]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        splitter = JsonSplitter()
+        values = [*splitter.feed(body), *splitter.finish()]
+    if not values:
+        raise _empty()
+    return [_decoded(one) for one in values]
 
 
 def _decoded(value: bytes) -> Decoded:
@@ -471,9 +482,15 @@ def _milliseconds(moment: dt.datetime) -> int:
     return found
 
 
-def _iso(timestamp_ms: int) -> str:
-    moment = dt.datetime.fromtimestamp(timestamp_ms / 1000, dt.UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{timestamp_ms % 1000:03}Z"
+def iso(timestamp_ms: int) -> str:
+    seconds, milliseconds = divmod(timestamp_ms, 1000)
+    return f"{_iso_second(seconds)}.{milliseconds:03}Z"
+
+
+@lru_cache(maxsize=64)
+def _iso_second(seconds: int) -> str:
+    """Kept for a while, as most records of a second are of that second."""
+    return f"{dt.datetime.fromtimestamp(seconds, dt.UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 def _line(result: Result) -> bytes:
