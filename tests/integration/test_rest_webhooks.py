@@ -238,6 +238,28 @@ def test_a_paused_subscription_goes_on_where_it_was(running: Proxy, node: Node) 
         eventually(lambda: server.values == ["a", "b"])
 
 
+def test_what_nobody_takes_pauses_the_subscription_with_the_reason_and_loses_nothing(
+    running: Proxy, node: Node
+) -> None:
+    topic = create_topic(node, partitions=2)
+    produce(node, topic, values("a", "b", "c"), partition=0)
+    produce(node, topic, values("other"), partition=1)
+    is_mended = threading.Event()
+
+    def answer(delivery: Taken) -> int:
+        return 500 if delivery.records[0]["value"] == "b" and not is_mended.is_set() else 200
+
+    retry = {"initial_ms": 10, "max_ms": 20, "pause_after_ms": 1_000}
+    with target(answer) as server, subscribed(running, topic, server.url, retry=retry) as url:
+        seen = eventually(lambda: status(url), expect=lambda one: one["state"] == "paused")
+        is_mended.set()
+        assert httpx2.post(f"{url}/resume", timeout=30).json()["paused_because"] is None
+        eventually(lambda: len(set(server.values)) == 4)
+    assert f"{topic}-0 at offset 1 was not taken by" in seen["paused_because"]
+    assert "the target answered 500" in seen["paused_because"]
+    assert [one for one in dict.fromkeys(server.values) if one != "other"] == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize(
     ("more", "code", "words"),
     [

@@ -2,13 +2,14 @@
 
 Records of a partition go in their order, one delivery after the other; partitions go beside each
 other. What is tried again holds up its own partition. A record is committed when the target took
-it or a dead letter is written, so after a crash it is delivered at least once.
+it or a dead letter is written, so after a crash it is delivered at least once. Where neither comes
+about for `pause_after_ms`, the subscription is paused with the reason, and nothing is lost.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
@@ -19,14 +20,14 @@ from headrace.rest.push.reading import Reader
 from headrace.rest.schemas import Schemas
 from headrace.rest.sending import Headers, OutgoingRecord
 from headrace.rest.webhooks.posting import DeliveryFailed, post, signed
-from headrace.rest.webhooks.subscription import Subscription, filled
+from headrace.rest.webhooks.subscription import Retry, Subscription, filled
 from headrace.rest.webhooks.targets import AllowedTargets
 
 _log = logging.getLogger(__name__)
 
 _POLL_S = 1.0
 _AGAIN_S = 5.0
-_LETTER_S = 5.0
+_LETTER_MS = 5_000
 """How long a dead letter that could not be written waits to be tried again."""
 
 
@@ -39,6 +40,7 @@ class Status(msgspec.Struct):
     failed_attempts: int = 0
     dead_letters: int = 0
     lag: int | None = None
+    paused_because: str | None = None
     last_error: str | None = None
     last_error_at_ms: int | None = None
 
@@ -46,6 +48,10 @@ class Status(msgspec.Struct):
         self.failed_attempts += 1
         self.last_error = reason
         self.last_error_at_ms = int(time.time() * 1000)
+
+
+class GivenUp(Exception):
+    """Neither the target nor dead letters take a batch; what it says names the batch."""
 
 
 class Work:
@@ -60,6 +66,7 @@ class Work:
         allowed: AllowedTargets,
         secrets: Mapping[str, str],
         timeout_s: float,
+        pause: Callable[[str], Awaitable[None]],
     ) -> None:
         self.status = Status()
         self._name = name
@@ -69,13 +76,15 @@ class Work:
         self._allowed = allowed
         self._secrets = secrets
         self._timeout_s = timeout_s
+        self._pause = pause
         self._reader: Reader | None = None
 
     async def run(self) -> None:
-        """Deliver without end; what fails as a whole begins anew after a pause."""
+        """Deliver until it is given up; what fails as a whole begins anew after a pause."""
         while True:
             try:
-                await self._run()
+                await self._run_until_given_up()
+                return
             except HeadraceError as error:
                 self.status.state = "failing"
                 self.status.note_failure(str(error))
@@ -85,6 +94,13 @@ class Work:
     async def lag(self) -> int | None:
         """How many records wait in the partitions of this proxy."""
         return None if self._reader is None else await self._reader.lag()
+
+    async def _run_until_given_up(self) -> None:
+        try:
+            await self._run()
+        except GivenUp as end:
+            _log.warning("subscription %s is paused: %s", self._name, end)
+            await self._pause(str(end))
 
     async def _run(self) -> None:
         showing = Showing(self._schemas, self._subscription.formats)
@@ -133,9 +149,15 @@ class Work:
         by_partition: dict[tuple[str, int], list[Entry]] = {}
         for entry in entries:
             by_partition.setdefault((entry.topic, entry.partition), []).append(entry)
-        async with asyncio.TaskGroup() as tasks:
-            for lane in by_partition.values():
-                tasks.create_task(self._deliver_lane(reader, lane))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for lane in by_partition.values():
+                    tasks.create_task(self._deliver_lane(reader, lane))
+        except ExceptionGroup as failures:
+            given_up, others = failures.split(GivenUp)
+            if given_up is None or others is not None:
+                raise
+            raise given_up.exceptions[0] from None
 
     async def _deliver_lane(self, reader: Reader, entries: Sequence[Entry]) -> None:
         """The records of one partition, batch by batch."""
@@ -158,37 +180,37 @@ class Work:
         return found
 
     async def _deliver_batch(self, batch: Sequence[Entry]) -> None:
-        """Until the target takes it, or dead letters do."""
-        retry = self._subscription.retry
-        attempt = 0
+        """Until the target takes it, or dead letters do; raises `GivenUp` when its time is over."""
+        patience = Patience(batch[0], self._subscription.retry)
         while True:
-            attempt += 1
+            patience.attempts += 1
             try:
                 await self._post(batch)
             except DeliveryFailed as error:
                 self.status.note_failure(str(error))
-                if await self._is_given_up(batch, attempt, error):
+                if await self._is_buried(batch, error, patience):
                     return
-                await asyncio.sleep(retry.wait_ms(attempt) / 1000)
+                await patience.wait(str(error), self._subscription.retry.wait_ms(patience.attempts))
             except HeadraceError as error:
                 # A target that is not allowed any more may be listed again.
                 self.status.note_failure(str(error))
-                await asyncio.sleep(retry.max_ms / 1000)
+                await patience.wait(str(error), self._subscription.retry.max_ms)
             else:
                 self.status.delivered += len(batch)
                 return
 
-    async def _is_given_up(
-        self, batch: Sequence[Entry], attempt: int, error: DeliveryFailed
+    async def _is_buried(
+        self, batch: Sequence[Entry], error: DeliveryFailed, patience: "Patience"
     ) -> bool:
         """Whether dead letters have taken what the target did not; without them it is kept."""
-        topic = self._subscription.dead_letter_topic
-        if topic is None or not (error.is_final or attempt >= self._subscription.retry.attempts):
+        topic, attempts = self._subscription.dead_letter_topic, patience.attempts
+        if topic is None or not (error.is_final or attempts >= self._subscription.retry.attempts):
             return False
-        letters = [_letter(self._name, one, str(error), attempt) for one in batch]
+        letters = [_letter(self._name, one, str(error), attempts) for one in batch]
         while (failure := await self._send_letters(topic, letters)) is not None:
-            self.status.note_failure(f"a dead letter was not written: {failure}")
-            await asyncio.sleep(_LETTER_S)
+            reason = f"a dead letter was not written: {failure}"
+            self.status.note_failure(reason)
+            await patience.wait(reason, _LETTER_MS)
         self.status.dead_letters += len(batch)
         return True
 
@@ -215,6 +237,26 @@ class Work:
             headers["X-Headrace-Timestamp"] = str(now_s)
             headers["X-Headrace-Signature"] = signed(secret, now_s, body)
         await post(given.address, headers, body, self._allowed, given.timeout_ms / 1000)
+
+
+class Patience:
+    """How long a batch has been tried, and for how long it still may be."""
+
+    def __init__(self, first: Entry, retry: Retry) -> None:
+        self.attempts = 0
+        self._first = first
+        self._seconds_max = retry.pause_after_ms / 1000
+        self._began = time.monotonic()
+
+    async def wait(self, reason: str, wait_ms: int) -> None:
+        """Pause before the next attempt; raises `GivenUp` if there is no time for one."""
+        spent = time.monotonic() - self._began
+        if spent >= self._seconds_max:
+            raise GivenUp(
+                f"{self._first.topic}-{self._first.partition} at offset {self._first.offset} was"
+                f" not taken by {self.attempts} attempts in {spent:.0f} seconds: {reason}"
+            )
+        await asyncio.sleep(min(wait_ms / 1000, self._seconds_max - spent))
 
 
 def _letter(name: str, entry: Entry, reason: str, attempts: int) -> OutgoingRecord:

@@ -22,6 +22,7 @@ _HEADER_VALUE = re.compile(r"[\t -~]{0,2000}")
 _REFERENCE = re.compile(r"\$\{([A-Za-z0-9._-]+)\}")
 _OURS = frozenset({"host", "content-length", "content-type", "transfer-encoding", "connection"})
 _HEADERS_MAX = 20
+_DAY_MS = 86_400_000
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,8 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True):
     attempts: Annotated[int, Meta(ge=1, le=100)] = 5
     initial_ms: Annotated[int, Meta(ge=10, le=60_000)] = 500
     max_ms: Annotated[int, Meta(ge=10, le=3_600_000)] = 30_000
+    pause_after_ms: Annotated[int, Meta(ge=10, le=7 * _DAY_MS)] = _DAY_MS
+    """How long records are kept trying that nobody takes, neither the target nor dead letters."""
 
     def wait_ms(self, attempt: int) -> int:
         """The pause after this attempt, counted from 1: it doubles up to its bound."""
@@ -57,6 +60,8 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     secret: str | None = None
     """The name of a secret in webhook.secrets.file, by which deliveries are signed."""
     paused: bool = False
+    paused_because: str | None = None
+    """Why the proxy itself paused it; not the caller's to say."""
 
     def group_of(self, name: str) -> str:
         return self.group or f"rest-subscription-{name}"

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -81,10 +82,10 @@ class Subscriptions:
         await self._check_topics([*given.topics, *letters])
         if given.formats.require_schema:
             self._schemas.decoder(given.format, is_key=False)
-        await store.put(name, given)
+        await store.put(name, msgspec.structs.replace(given, paused_because=None))
 
     async def set_paused(self, name: str, *, paused: bool) -> Subscription:
-        changed = msgspec.structs.replace(await self.find(name), paused=paused)
+        changed = msgspec.structs.replace(await self.find(name), paused=paused, paused_because=None)
         await self._opened().put(name, changed)
         return changed
 
@@ -96,10 +97,17 @@ class Subscriptions:
         """What this proxy has done; each proxy knows of its own partitions only."""
         subscription = await self.find(name)
         if subscription.paused or name not in self._works:
-            return Status(state="paused")
+            return Status(state="paused", paused_because=subscription.paused_because)
         work = self._works[name][0]
         work.status.lag = await work.lag()
         return work.status
+
+    async def _give_up(self, name: str, subscription: Subscription, reason: str) -> None:
+        """Pause it on all proxies, unless it is another subscription by now."""
+        store = self._opened()
+        if (await store.current()).get(name) == subscription:
+            paused = msgspec.structs.replace(subscription, paused=True, paused_because=reason)
+            await store.put(name, paused)
 
     async def _check_topics(self, names: list[str]) -> None:
         """Refuse topics that are missing, without bringing them into being."""
@@ -138,6 +146,7 @@ class Subscriptions:
                 self._allowed,
                 self._secrets,
                 self._settings.timeout_s,
+                partial(self._give_up, name, wanted),
             )
             task = asyncio.create_task(work.run())
             task.add_done_callback(lambda done: _tell_end(name, work, done))
@@ -145,7 +154,7 @@ class Subscriptions:
 
 
 def _tell_end(name: str, work: Work, task: "asyncio.Task[None]") -> None:
-    """A subscription goes on for ever, so any other end than being cancelled is our fault."""
+    """A subscription is paused or cancelled; an end by an error is our fault."""
     if not task.cancelled() and (error := task.exception()) is not None:
         work.status.state = "failed"
         work.status.note_failure(f"{type(error).__name__}; the proxy's log says more")
