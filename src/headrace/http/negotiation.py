@@ -25,6 +25,8 @@ def choose(accept: str, offered: Sequence[str]) -> str | None:
 
     For each type the most specific wish counts, as `text/csv;q=0` beside `*/*` means.
     """
+    if accept in ("", "*/*"):  # What most programs send.
+        return offered[0] if offered else None
     wishes = list(_wishes(accept)) or [Wish("*/*", 1.0)]
     best, best_quality = None, 0.0
     for one in offered:

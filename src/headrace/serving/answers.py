@@ -36,14 +36,41 @@ class QueryAnswer(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class FewRows:
+    """Rows as tuples: for a handful of them Arrow's columns cost more than the rows."""
+
+    schema: pa.Schema
+    tuples: Sequence[tuple[Any, ...]]
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.tuples)
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        names = self.schema.names
+        return [dict(zip(names, row, strict=True)) for row in self.tuples]
+
+    def to_table(self) -> pa.Table:
+        columns = zip(*self.tuples, strict=True) if self.tuples else ([] for _ in self.schema)
+        arrays = [
+            pa.array(column, one.type) for column, one in zip(columns, self.schema, strict=True)
+        ]
+        return pa.Table.from_arrays(arrays, schema=self.schema)
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """Rows, and what must be known about them."""
 
     columns: Sequence[Column]
-    rows: pa.Table
+    rows: pa.Table | FewRows
     cut: str | None
     versions: Mapping[str, int]
     scanned: Sequence[str]
+
+    @property
+    def table(self) -> pa.Table:
+        return self.rows.to_table() if isinstance(self.rows, FewRows) else self.rows
 
     @property
     def headers(self) -> dict[str, str]:
@@ -117,17 +144,19 @@ def write_json(answer: Answer) -> bytes:
 
 def write_arrow(answer: Answer) -> bytes:
     sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, answer.rows.schema) as stream:
-        stream.write_table(answer.rows)
+    table = answer.table
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
     return sink.getvalue()
 
 
 def write_csv(answer: Answer) -> bytes:
     """With a header; what CSV has no form for is written as JSON."""
     sink = io.BytesIO()
-    columns = [_flat(column) for column in answer.rows.columns]
-    table = pa.Table.from_arrays(columns, names=answer.rows.column_names)
-    pyarrow.csv.write_csv(table, sink)
+    table = answer.table
+    columns = [_flat(column) for column in table.columns]
+    flat = pa.Table.from_arrays(columns, names=table.column_names)
+    pyarrow.csv.write_csv(flat, sink)
     return sink.getvalue()
 
 

@@ -54,6 +54,10 @@ class QueryTooSlow(TookTooLong):
     error = "query_too_slow"
 
 
+class AskerGone(BadRequest):
+    """Nobody waits for the answer any more, so nobody reads this either."""
+
+
 class OutOfMemory(ContentTooLarge):
     """The query needs more memory than it may have."""
 

@@ -2,20 +2,22 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
 import duckdb
 
-from headrace.serving.errors import Busy, QueryTooSlow
+from headrace.serving.errors import AskerGone, Busy, QueryTooSlow
 
 T = TypeVar("T")
 
 _GRACE_S = 1.0
 """So long an interrupted query may take to notice; then it is answered for, and runs on alone."""
 _INTERRUPT_EVERY_S = 0.05
+_UNWATCHED_S = 0.05
+"""So long nobody looks whether the asker is still there."""
 _STOP_S_MAX = 5.0
 
 
@@ -70,8 +72,17 @@ class Lane:
         """How many questions are answered or wait, those included that nobody waits for."""
         return len(self._under_way)
 
-    async def run(self, work: Callable[[Running], T], seconds: float) -> T:
-        """Do the work in a thread; stop it when its time is up or the asker has gone."""
+    async def run(
+        self,
+        work: Callable[[Running], T],
+        seconds: float,
+        gone: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> T:
+        """Do the work in a thread; stop it when its time is up or the asker has gone.
+
+        `gone` returns when the asker has. It is not asked for what is done in a moment: a watch
+        for each question would cost more than it saves.
+        """
         if self.under_way >= self._most:
             raise Busy(f"{self.under_way} questions are being answered or wait; ask again soon")
         running = Running(seconds)
@@ -80,17 +91,21 @@ class Lane:
         future.add_done_callback(self._under_way.pop)
         waiting = asyncio.wrap_future(future)
         try:
-            done, _ = await asyncio.wait([waiting], timeout=seconds)
-            if not done and future.cancel():
+            await asyncio.wait([waiting], timeout=min(seconds, _UNWATCHED_S))
+            if not waiting.done() and gone is not None:
+                await _wait_watching(waiting, gone, running.seconds_left)
+            elif not waiting.done():
+                await asyncio.wait([waiting], timeout=running.seconds_left)
+            if not waiting.done() and future.cancel():
                 raise Busy(f"no thread was free within {seconds:g} seconds; ask again later")
-            if not done:
+            if not waiting.done():
                 self._stop(future, running)
-                done, _ = await asyncio.wait([waiting], timeout=_GRACE_S)
-            if not done:
+                await asyncio.wait([waiting], timeout=_GRACE_S)
+            if not waiting.done():
                 waiting.add_done_callback(_ignore)
                 raise QueryTooSlow(f"the query took longer than {seconds:g} seconds")
             return waiting.result()
-        except asyncio.CancelledError:
+        except (AskerGone, asyncio.CancelledError):
             waiting.add_done_callback(_ignore)
             self._stop(future, running)
             raise
@@ -110,6 +125,21 @@ class Lane:
         task = asyncio.ensure_future(_interrupt_until_done(future, running))
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)
+
+
+async def _wait_watching(
+    waiting: asyncio.Future[T], gone: Callable[[], Coroutine[Any, Any, None]], seconds: float
+) -> None:
+    """Wait for an answer, but not for longer than somebody waits for it."""
+    watch = asyncio.ensure_future(gone())
+    try:
+        both: list[asyncio.Future[Any]] = [waiting, watch]
+        await asyncio.wait(both, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done() and watch.done():
+            watch.result()
+            raise AskerGone("the asker has gone")
+    finally:
+        watch.cancel()
 
 
 async def _interrupt_until_done(future: Future[Any], running: Running) -> None:

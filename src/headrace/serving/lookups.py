@@ -6,30 +6,36 @@ writes it. A name that comes several times asks for rows with any of the values.
 
 from collections.abc import Mapping, Sequence
 
-from headrace.lake.reading import quoted, table_path
+from headrace.lake.reading import quoted
 from headrace.serving.errors import ColumnNotFound
 
 RESERVED = ("limit", "format")
 """Parameters that are not columns; a column of such a name is asked for by SQL."""
 
 
-def lookup(
-    table: str, types: Mapping[str, str], conditions: Mapping[str, Sequence[str]]
-) -> tuple[str, list[str]]:
-    """The SELECT and its parameters."""
+def asked_columns(table: str, types: Mapping[str, str], written: Sequence[str]) -> list[str]:
+    """The table's own names of the columns that a lookup names."""
     spelled = {name.lower(): name for name in types}
-    clauses: list[str] = []
-    parameters: list[str] = []
-    for written, values in conditions.items():
-        column = spelled.get(written.lower())
-        if column is None:
-            raise ColumnNotFound(written, table, types)
-        casts = [f"CAST(? AS {types[column]})"] * len(values)
-        clauses.append(
-            f"{quoted(column)} = {casts[0]}"
-            if len(casts) == 1
-            else f"{quoted(column)} IN ({', '.join(casts)})"
-        )
-        parameters += values
+    for name in written:
+        if name.lower() not in spelled:
+            raise ColumnNotFound(name, table, types)
+    return [spelled[name.lower()] for name in written]
+
+
+def lookup(
+    path: str, types: Mapping[str, str], columns: Sequence[str], values: Sequence[int]
+) -> str:
+    """The SELECT from what is at a path, for so many values of each column."""
+    clauses = [
+        _condition(column, types[column], count)
+        for column, count in zip(columns, values, strict=True)
+    ]
     where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
-    return f"SELECT * FROM {table_path(table)}{where}", parameters
+    return f"SELECT * FROM {path}{where}"
+
+
+def _condition(column: str, type: str, values: int) -> str:
+    cast = f"CAST(? AS {type})"
+    if values == 1:
+        return f"{quoted(column)} = {cast}"
+    return f"{quoted(column)} IN ({', '.join([cast] * values)})"

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 import duckdb
 import pyarrow as pa
 
+from headrace.lake.reading import table_path
 from headrace.serving.answers import Answer, Column, bounded, unique
 from headrace.serving.database import Database, Snapshot
-from headrace.serving.errors import TableNotFound, TableUnavailable, of_arrow, of_duckdb
+from headrace.serving.errors import TableUnavailable, of_arrow, of_duckdb
 from headrace.serving.lanes import Running
-from headrace.serving.lookups import lookup
+from headrace.serving.lookups import asked_columns, lookup
+from headrace.serving.names import Names
 from headrace.serving.questions import KeyedQuestion, Question
 from headrace.serving.quick_lookups import QuickLookups
 from headrace.serving.refreshing import Refresher
@@ -28,7 +30,8 @@ class Queries:
         self._refresher = refresher
         self._settings = settings
         self._checker = StatementChecker(database.cursor)
-        self._quick = QuickLookups(database, refresher)
+        self.names = Names(database, refresher)
+        self._quick = QuickLookups(database, refresher, self.names)
 
     def answer(self, question: Question, running: Running) -> Answer:
         found = self._checker.references(question.sql)
@@ -37,37 +40,18 @@ class Queries:
 
     def look_up(self, question: KeyedQuestion, running: Running) -> Answer:
         """Rows by key: the quick way where all is loaded, else as any other query."""
-        name = self.resolve(question.table)
-        types = self.column_types(name)
-        sql, parameters = lookup(name, types, question.conditions)
-        if len(question.conditions) == 1:
-            self._refresher.note_lookup(name, next(iter(question.conditions)))
-        asked = Question(sql, parameters, question.rows_max)
-        if question.conditions:
-            answer = self._quick.look_up(asked, name, types, running)
-            if answer is not None:
-                return answer
+        answer = self._quick.look_up(question, running) if question.conditions else None
+        if answer is not None:
+            return answer
+        name = self.names.resolve(question.table)
+        types = self.names.column_types(name)
+        columns = asked_columns(name, types, list(question.conditions))
+        if len(columns) == 1:
+            self._refresher.note_lookup(name, columns[0])
+        counts = [len(values) for values in question.conditions.values()]
+        sql = lookup(table_path(name), types, columns, counts)
+        asked = Question(sql, question.parameters, question.rows_max)
         return self._run(asked, frozenset({name}), running)
-
-    def resolve(self, written: str) -> str:
-        """The name of a served table or view, however its letters were written."""
-        known = self._refresher.spellings
-        name = known.get(written.lower())
-        if name is None:
-            raise TableNotFound(written, sorted(set(known.values())))
-        return name
-
-    def column_types(self, name: str) -> dict[str, str]:
-        """The columns of a table or view with their types, without reading any row."""
-        unit = self._refresher.unit(name)
-        assert unit is not None
-        for one in unit.tables:
-            if one.name == name:
-                return self._database.types_of(one.shown.schema)
-        assert unit.view is not None
-        batch = next(one for one in unit.tables if one.name == unit.view.batch)
-        types = self._database.types_of(batch.shown.schema)
-        return {column: types[column] for column in (*unit.view.keys, *unit.view.merge)}
 
     def _run(self, question: Question, names: frozenset[str], running: Running) -> Answer:
         """Have the tables ready, then ask; a table given up in between is made ready again."""

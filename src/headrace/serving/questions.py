@@ -23,3 +23,16 @@ class KeyedQuestion:
     table: str
     conditions: Mapping[str, Sequence[str]]
     rows_max: int
+
+    @property
+    def shape(self) -> "Shape":
+        """All but the values: questions of one shape are answered by one statement."""
+        counts = tuple((column, len(values)) for column, values in self.conditions.items())
+        return self.table, counts
+
+    @property
+    def parameters(self) -> list[str]:
+        return [value for values in self.conditions.values() for value in values]
+
+
+Shape = tuple[str, tuple[tuple[str, int], ...]]

@@ -1,7 +1,6 @@
 """The HTTP face: paths, parameters, and which lane answers what."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from importlib.metadata import version
 from time import perf_counter_ns
 from typing import Any, TypeVar
@@ -158,7 +157,7 @@ class Routes:
         return _json(table_list(self._service))
 
     async def table(self, request: Request) -> Response:
-        name = self._service.queries.resolve(request.path_params["name"])
+        name = self._service.queries.names.resolve(request.path_params["name"])
 
         def describe(_: Running) -> TableDescription:
             return description(self._service, name)
@@ -236,7 +235,7 @@ class Routes:
         status = 500
         try:
             seconds = self._service.settings.query_seconds_max
-            result = await _while_connected(request, lane.run(work, seconds))
+            result = await lane.run(work, seconds, lambda: _disconnected(request))
             status = 200
             return result
         except HttpError as error:
@@ -253,21 +252,6 @@ class Routes:
         if not 0 <= asked <= settings.rows_max:
             raise BadRequest(f"limit must be from 0 to {settings.rows_max:,}, not {asked}")
         return asked
-
-
-async def _while_connected(request: Request, work: Awaitable[T]) -> T:
-    """Wait for the work, but not for longer than somebody waits for its answer."""
-    task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait([task, gone], return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            task.cancel()
-            await asyncio.wait([task])
-            raise BadRequest("the asker has gone")
-        return task.result()
-    finally:
-        gone.cancel()
 
 
 async def _disconnected(request: Request) -> None:

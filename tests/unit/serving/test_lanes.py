@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from headrace.serving.errors import Busy, QueryTooSlow
+from headrace.serving.errors import AskerGone, Busy, QueryTooSlow
 from headrace.serving.lanes import Lane, Running
 
 
@@ -64,23 +64,42 @@ async def test_what_cannot_be_interrupted_is_answered_for_and_keeps_its_place(la
     release.set()
 
 
-async def test_who_goes_away_stops_the_query(lane: Lane) -> None:
-    stopped = threading.Event()
+class EndlessQuery:
+    """Runs until it is interrupted, and says that it was."""
 
-    def work(running: Running) -> None:
+    def __init__(self) -> None:
+        self.has_begun = threading.Event()
+        self.is_stopped = threading.Event()
+
+    def __call__(self, running: Running) -> None:
         with duckdb.connect(":memory:") as connection:
             running.begin(connection)
+            self.has_begun.set()
             try:
                 connection.execute("SELECT max(i) FROM range(1000000000000) AS t(i)").fetchall()
             except duckdb.InterruptException:
-                stopped.set()
+                self.is_stopped.set()
             finally:
                 running.end()
 
-    asked = asyncio.ensure_future(lane.run(work, 60))
-    await asyncio.sleep(0.2)
+
+async def test_a_cancelled_question_stops_its_query(lane: Lane) -> None:
+    query = EndlessQuery()
+    asked = asyncio.ensure_future(lane.run(query, 60))
+    assert await asyncio.to_thread(query.has_begun.wait, 30)
     asked.cancel()
-    assert await asyncio.to_thread(stopped.wait, 30)
+    assert await asyncio.to_thread(query.is_stopped.wait, 30)
+
+
+async def test_who_goes_away_stops_the_query(lane: Lane) -> None:
+    query = EndlessQuery()
+
+    async def gone() -> None:
+        await asyncio.to_thread(query.has_begun.wait, 30)
+
+    with pytest.raises(AskerGone):
+        await lane.run(query, 60, gone)
+    assert await asyncio.to_thread(query.is_stopped.wait, 30)
 
 
 async def test_a_query_that_was_stopped_does_not_begin() -> None:

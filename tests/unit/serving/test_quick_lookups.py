@@ -1,0 +1,82 @@
+"""Lookups by key say what queries say, and what is remembered of tables ends with them."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from headrace.serving.answers import FewRows, write_json
+from tests.served import ServedLake, append, as_tuples, orders, replace
+
+_SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("small", pa.int16()),
+        ("real", pa.float64()),
+        ("short_real", pa.float32()),
+        ("exact", pa.decimal128(12, 2)),
+        ("is_so", pa.bool_()),
+        ("text", pa.string()),
+        ("bytes", pa.binary()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+    ]
+)
+_VALUES = {
+    "id": 7,
+    "small": -3,
+    "real": 0.1,
+    "short_real": 0.1,
+    "exact": Decimal("1.50"),
+    "is_so": True,
+    "text": 'say "ö"\n',
+    "bytes": b"\x00\xff",
+    "day": date(2026, 3, 1),
+    "at": datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC),
+    "local": datetime(2026, 3, 1, 12),
+}
+
+
+@pytest.fixture
+def of_all_types(served: ServedLake) -> ServedLake:
+    table = served.table("refined.all", _SCHEMA)
+    empty = dict.fromkeys(_SCHEMA.names) | {"id": 8}
+    append(table, pa.Table.from_pylist([_VALUES, empty], schema=_SCHEMA))
+    served.refresh()
+    served.ask("SELECT count(*) FROM refined.all")
+    return served
+
+
+def test_values_of_every_type_are_those_that_a_query_finds(of_all_types: ServedLake) -> None:
+    for key in (7, 8, 9):
+        quick = of_all_types.look_up("refined.all", id=str(key))
+        usual = of_all_types.ask(f"SELECT * FROM refined.all WHERE id = {key}")
+        assert isinstance(quick.rows, FewRows)
+        assert write_json(quick) == write_json(usual)
+        assert quick.table.equals(usual.table)
+
+
+def test_rows_beyond_the_limit_are_cut(served: ServedLake) -> None:
+    table = served.orders(1, 1, 1)
+    served.refresh()
+    served.ask("SELECT 1 FROM orders")
+    answer = served.look_up("orders", rows_max=2, id="1")
+    assert (answer.rows.num_rows, answer.cut) == (2, "rows")
+    assert answer.versions == {"refined.orders": table.version}
+
+
+def test_every_version_is_seen_however_it_came_about(served: ServedLake) -> None:
+    table = served.orders(1)
+    served.refresh()
+    served.look_up("orders", id="1")
+    append(table, orders(2))
+    served.refresh()
+    assert as_tuples(served.look_up("orders", id="2")) == [(2, "item-2")]
+    replace(table, orders(3))
+    served.refresh()
+    assert as_tuples(served.look_up("orders", id="2")) == []
+    answer = served.look_up("orders", id="3")
+    assert isinstance(answer.rows, FewRows)
+    assert (as_tuples(answer), answer.versions) == ([(3, "item-3")], {"refined.orders": 3})
