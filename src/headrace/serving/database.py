@@ -106,21 +106,20 @@ class Database:
             self._root.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted(zone)}")
             self._zones.add(zone)
 
-    def load(self, batches: pa.RecordBatchReader, index: str | None) -> str:
+    def load(self, batches: pa.RecordBatchReader, indexes: Iterable[str]) -> str:
         """Put rows into a new table of the store, which nothing shows yet."""
         name = f"t{next(self._serials)}"
         with self.cursor() as cursor:
             cursor.register("incoming", batches)
             cursor.execute(f"CREATE TABLE {STORE}.{name} AS SELECT * FROM incoming")
-        if index is not None:
-            self.index(name, index)
+        for column in indexes:
+            self.index(name, column)
         return name
 
     def index(self, stored_as: str, column: str) -> None:
+        name = quoted(f"{stored_as} by {column}")
         with self.cursor() as cursor:
-            cursor.execute(
-                f"CREATE INDEX {stored_as}_key ON {STORE}.{stored_as} ({quoted(column)})"
-            )
+            cursor.execute(f"CREATE INDEX {name} ON {STORE}.{stored_as} ({quoted(column)})")
 
     def drop(self, stored_as: str) -> None:
         """Give a table of the store up; queries that see it keep it until they end."""

@@ -38,8 +38,8 @@ class TableDescription(TableSummary, frozen=True, kw_only=True):
     columns: list[Column]
     keys: list[str]
     """Of a merged view and its layers."""
-    index: str | None
-    """The column that lookups are quickest by, once the table is large and was asked for by it."""
+    indexes: list[str]
+    """Columns that lookups are quickest by, once the table is large and was asked for by them."""
     newest_version: int | None
     """The lake's newest version, which may be ahead of what is shown by a moment."""
     lineage: dict[str, Any] | None
@@ -67,14 +67,14 @@ def description(service: Service, name: str) -> TableDescription:
     if unit is None:
         raise TableNotFound(name, ())
     summary = next(one for one in _summaries(service, unit) if one.name == name)
-    types = service.queries.column_types(name)
+    types = service.queries.names.column_types(name)
     served = next((one for one in unit.tables if one.name == name), None)
     lineage = served.table.lineage() if served else _batch(unit).table.lineage()
     return TableDescription(
         **msgspec.structs.asdict(summary),
         columns=[Column(column, type) for column, type in types.items()],
         keys=list(unit.view.keys if unit.view else ()),
-        index=served.index if served else None,
+        indexes=list(served.indexes) if served else [],
         newest_version=served.table.version if served else None,
         lineage=_document(lineage),
         batch=unit.view.batch if unit.view and served is None else None,

@@ -29,14 +29,14 @@ class Rows:
     """A stream of batches into DuckDB; afterwards it knows how many rows and bytes went through."""
 
     def __init__(
-        self, schema: pa.Schema, batches: Iterable[Any], bytes_max: int, *, has_index: bool = False
+        self, schema: pa.Schema, batches: Iterable[Any], bytes_max: int, *, indexes: int = 0
     ) -> None:
         self.rows = 0
         self.size_bytes = 0
         self.is_too_large = False
         self._batches = batches
         self._bytes_max = bytes_max
-        self._index_bytes = INDEX_BYTES_PER_ROW if has_index else 0
+        self._index_bytes = INDEX_BYTES_PER_ROW * indexes
         self.reader = pa.RecordBatchReader.from_batches(schema, self._counted())
 
     def _counted(self) -> Iterator[Any]:
@@ -50,28 +50,28 @@ class Rows:
             yield batch
 
 
-def whole(dataset: Any, bytes_max: int, *, has_index: bool) -> Rows:
+def whole(dataset: Any, bytes_max: int, *, indexes: int) -> Rows:
     """All rows of a version, file after file."""
     batches = dataset.scanner(batch_size=_BATCH_ROWS).to_batches()
-    return Rows(dataset.schema, batches, bytes_max, has_index=has_index)
+    return Rows(dataset.schema, batches, bytes_max, indexes=indexes)
 
 
-def estimated_bytes(dataset: Any, rows: int, *, has_index: bool) -> int:
+def estimated_bytes(dataset: Any, rows: int, *, indexes: int) -> int:
     """What all rows will need, judged by the first ones; 0 if there are none to judge by."""
     first = dataset.head(_SAMPLE_ROWS)
     if not first.num_rows or rows < 0:
         return 0
-    each = first.nbytes * _OVERHEAD / first.num_rows + (INDEX_BYTES_PER_ROW if has_index else 0)
+    each = first.nbytes * _OVERHEAD / first.num_rows + INDEX_BYTES_PER_ROW * indexes
     return int(each * rows)
 
 
 def appended(
-    table: Table, files: Iterable[AddedFile], schema: pa.Schema, bytes_max: int, *, has_index: bool
+    table: Table, files: Iterable[AddedFile], schema: pa.Schema, bytes_max: int, *, indexes: int
 ) -> Rows:
     """The rows of files that were added to a table."""
     by = table.partition_by
     batches = (batch for file in files for batch in read_batches(table.place, file, schema, by))
-    return Rows(schema, batches, bytes_max, has_index=has_index)
+    return Rows(schema, batches, bytes_max, indexes=indexes)
 
 
 def files_added(table: Table, after_version: int, to_version: int) -> list[AddedFile] | None:

@@ -161,7 +161,7 @@ class Refresher:
             with unit.lock:
                 if self._is_current(unit):
                     self._refresh.refresh([unit], self.units())
-                    self._refresh.index(unit)
+                    self._refresh.index(unit, self.units())
             unit.failure = ""
         except (HeadraceError, OSError, duckdb.Error) as error:
             self._note_failure(unit, error)

@@ -99,15 +99,21 @@ class UnitRefresh:
                 if attempt == _ATTEMPTS or not _note_too_large(steps, error):
                     raise
 
-    def index(self, unit: Unit) -> None:
-        """Index loaded tables by the column that they have proved to be looked up by."""
+    def index(self, unit: Unit, all_units: Iterable[Unit]) -> None:
+        """Index loaded tables by the columns that they have proved to be looked up by.
+
+        One more in each round, and only where loaded tables leave room for it.
+        """
+        room = self._bytes_max - sum(one.size_bytes for one in all_units)
         for one in unit.tables:
             column, stored_as = one.column_to_index(), one.shown.stored_as
-            if column is not None and stored_as is not None:
-                self._database.index(stored_as, column)
-                one.index = column
-                more = one.shown.rows * loading.INDEX_BYTES_PER_ROW
-                one.shown = replace(one.shown, size_bytes=one.shown.size_bytes + more)
+            more = one.shown.rows * loading.INDEX_BYTES_PER_ROW
+            if column is None or stored_as is None or more > room:
+                continue
+            self._database.index(stored_as, column)
+            one.indexes += (column,)
+            one.shown = replace(one.shown, size_bytes=one.shown.size_bytes + more)
+            room -= more
 
     def evict(self, unit: Unit) -> None:
         """Give up what is loaded of a unit; only its columns are shown from now on."""
@@ -167,8 +173,8 @@ class UnitRefresh:
         if not files:
             return Step(served, shown)
         room = self._bytes_max - served.shown.size_bytes
-        has_index = served.index is not None
-        rows = loading.appended(served.table, files, shown.schema, room, has_index=has_index)
+        indexes = len(served.indexes)
+        rows = loading.appended(served.table, files, shown.schema, room, indexes=indexes)
         size = sum(file.size_bytes for file in served.table.files(version))
         return Step(served, shown, rows, size)
 
@@ -189,12 +195,12 @@ class UnitRefresh:
     ) -> Step | None:
         """Load a version whole into a table of its own, if there is room for it."""
         dataset = served.table.dataset(version)
-        has_index = served.index is not None
-        needed = loading.estimated_bytes(dataset, rows_expected, has_index=has_index)
+        indexes = len(served.indexes)
+        needed = loading.estimated_bytes(dataset, rows_expected, indexes=indexes)
         room = self._make_room(max(needed, file_bytes), others)
-        rows = loading.whole(dataset, room, has_index=has_index)
+        rows = loading.whole(dataset, room, indexes=indexes)
         try:
-            stored_as = self._database.load(rows.reader, served.index)
+            stored_as = self._database.load(rows.reader, served.indexes)
         except (duckdb.Error, pa.ArrowException) as error:
             if not (rows.is_too_large or isinstance(error, duckdb.OutOfMemoryException)):
                 raise

@@ -12,6 +12,8 @@ from headrace.serving.database import Publication
 _INDEX_ROWS_MIN = 100_000
 """Smaller tables are searched as quickly without an index."""
 _INDEX_LOOKUPS_MIN = 3
+_INDEXES_MAX = 3
+"""Each costs memory, and time when rows are added."""
 _COUNTED_COLUMNS_MAX = 64
 
 CommitIdentity = tuple[int, int, int]
@@ -24,8 +26,8 @@ class ServedTable:
     table: Table
     identity: CommitIdentity
     shown: Publication
-    index: str | None = None
-    """The column that rows are looked up by: the key of a merged view, or learned from use."""
+    indexes: tuple[str, ...] = ()
+    """The columns that rows are looked up by: the key of a merged view, or learned from use."""
     refused_bytes: int = 0
     """The size of its files when they were found too large to load; 0 if they never were."""
     lookups: dict[str, int] = field(default_factory=dict)
@@ -40,11 +42,15 @@ class ServedTable:
             self.lookups[column] = self.lookups.get(column, 0) + 1
 
     def column_to_index(self) -> str | None:
-        """The column that an index is worth its memory for, if there is none yet."""
-        if self.index or not self.lookups or self.shown.rows < _INDEX_ROWS_MIN:
+        """The column that a further index is worth its memory for."""
+        if len(self.indexes) >= _INDEXES_MAX or self.shown.rows < _INDEX_ROWS_MIN:
             return None
-        column = max(self.lookups, key=self.lookups.__getitem__)
-        return column if self.lookups[column] >= _INDEX_LOOKUPS_MIN else None
+        often = {
+            column: times
+            for column, times in self.lookups.copy().items()
+            if times >= _INDEX_LOOKUPS_MIN and column not in self.indexes
+        }
+        return max(often, key=often.__getitem__, default=None)
 
 
 @dataclass(slots=True, eq=False)
@@ -72,8 +78,8 @@ def opened(table: Table, keys: tuple[str, ...] = ()) -> ServedTable:
     DuckDB's indexes of several columns do not help lookups, so only a single key gets one.
     """
     shown = Publication(table.name, -1, table.schema)
-    index = keys[0] if len(keys) == 1 else None
-    return ServedTable(table, commit_identity(table, table.version), shown, index)
+    indexes = keys if len(keys) == 1 else ()
+    return ServedTable(table, commit_identity(table, table.version), shown, indexes)
 
 
 def commit_identity(table: Table, version: int) -> CommitIdentity:

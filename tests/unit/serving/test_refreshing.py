@@ -237,7 +237,25 @@ def test_a_refresh_that_fails_leaves_what_was_shown(
     assert len([one for one in caplog.records if "cannot be refreshed" in one.message]) == 1
 
 
-def test_a_large_table_that_is_looked_up_gets_an_index(served: ServedLake) -> None:
+def test_a_large_table_gets_an_index_for_each_column_it_is_looked_up_by(
+    served: ServedLake,
+) -> None:
+    served.orders(*range(120_000))
+    served.refresh()
+    for _ in range(3):
+        served.look_up("orders", id="77")
+        served.look_up("orders", ITEM="item-7")
+    served.refresh()
+    served.refresh()
+    unit = served.service.refresher.unit("refined.orders")
+    assert unit is not None
+    assert unit.tables[0].indexes == ("id", "item")
+    assert as_tuples(served.look_up("orders", id="119999")) == [(119_999, "item-119999")]
+    assert as_tuples(served.look_up("orders", item="item-119999")) == [(119_999, "item-119999")]
+
+
+def test_an_index_that_leaves_no_room_is_not_made(make_served: Make) -> None:
+    served = make_served(memory_bytes=14 << 20)
     served.orders(*range(120_000))
     served.refresh()
     for _ in range(3):
@@ -245,5 +263,5 @@ def test_a_large_table_that_is_looked_up_gets_an_index(served: ServedLake) -> No
     served.refresh()
     unit = served.service.refresher.unit("refined.orders")
     assert unit is not None
-    assert unit.tables[0].index == "id"
-    assert as_tuples(served.look_up("orders", id="119999")) == [(119_999, "item-119999")]
+    assert served.state() == "loaded"
+    assert unit.tables[0].indexes == ()
