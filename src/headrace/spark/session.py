@@ -58,12 +58,14 @@ def open_session(
     Python that runs this, not the first `python3` on their path, unless `spark.pyspark.python`
     names another.
     """
+    from headrace.spark.home import compiled_modules
     from headrace.spark.shipping import on_path_of_children, packed, ship
 
     wanted = {**SETTINGS, **(settings or {})}
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        return _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
+        with compiled_modules():
+            return _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
     archive = packed()
     if master.startswith(_CONNECT):
         session = _connect(name, master, wanted)
