@@ -14,6 +14,7 @@ from google.protobuf.descriptor_pb2 import (
     FieldDescriptorProto,
 )
 
+from headrace.errors import HeadraceError
 from headrace.registry.compatibility.protobuf.differences import Difference, Kind
 from headrace.registry.compatibility.protobuf.types import (
     SCALAR_KINDS,
@@ -35,10 +36,25 @@ Path: TypeAlias = tuple[str, ...]
 
 DEPTH_MAX = 50
 
+PAIRS_MAX = 100_000
+"""Messages, fields and constants that one comparison looks at, about a second of work: a schema has
+at most a megabyte, but it may refer to many others, and a registry must answer."""
+
+DIFFERENCES_MAX = 1_000
+"""Differences that are told; nobody reads more."""
+
+
+class TooComplex(HeadraceError):
+    """Schemas that a comparison gave up on."""
+
 
 def incompatibilities(reader: ProtobufSchema, writer: ProtobufSchema) -> list[str]:
     """Why the reader cannot read what was written with the writer's schema; empty if it can."""
-    return [str(found) for found in differences(reader, writer) if not found.is_compatible]
+    try:
+        every = differences(reader, writer)
+    except TooComplex as error:
+        return [f'{{errorType:"TOO_COMPLEX", description:"{error}"}}']
+    return [str(found) for found in every if not found.is_compatible][:DIFFERENCES_MAX]
 
 
 def differences(reader: ProtobufSchema, writer: ProtobufSchema) -> list[Difference]:
@@ -63,12 +79,21 @@ class Comparison:
     _is_compatible: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Of messages that fields refer to in other files, compared once however often."""
 
+    _left: int = field(default_factory=lambda: PAIRS_MAX)
     _depth: int = 0
     _put_off: dict[tuple[str, str], tuple[MessageInfo, MessageInfo]] = field(default_factory=dict)
     """Messages at the end of a long chain of references, whose turn comes after all others."""
 
     def note(self, kind: Kind, path: Path) -> None:
         self.found.append(Difference(kind, f"#/{'/'.join(path)}"))
+
+    def count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise TooComplex(
+                f"The schemas were not compared to the end: more than {PAIRS_MAX} messages, fields "
+                "and constants would have to be. Cut the schema, or what it refers to, into several"
+            )
 
     def finish(self) -> None:
         while self._put_off:
@@ -80,6 +105,7 @@ class Comparison:
         old_places = {info.name: place for place, info in enumerate(old)}
         new_places = {info.name: place for place, info in enumerate(new)}
         for name in old_places | new_places:
+            self.count()
             here = (*path, name)
             if name not in new_places:
                 self.note(Kind.MESSAGE_REMOVED, here)
@@ -109,6 +135,7 @@ class Comparison:
 
     def constants(self, old: dict[int, str], new: dict[int, str], path: Path) -> None:
         for number in sorted(old | new):
+            self.count()
             here = (*path, str(number))
             if number not in new:
                 self.note(Kind.ENUM_CONST_REMOVED, here)
@@ -128,6 +155,7 @@ class Comparison:
             elif name not in old_fields.oneofs:
                 self.note(Kind.ONEOF_ADDED, (*path, name))
         for number in sorted(old_fields.by_number | new_fields.by_number):
+            self.count()
             if number not in new_fields.by_number:
                 self.removed(number, old, old_fields, new_fields, path)
             elif number not in old_fields.by_number:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from headrace.registry.compatibility.protobuf import differences, incompatibilities
+from headrace.registry.compatibility.protobuf import comparing, differences, incompatibilities
 from headrace.serdes.protobuf.parsing import ProtobufSchema, parse
 from headrace.serdes.schemas import Dependency
 
@@ -403,3 +403,24 @@ def test_maps_written_out_are_the_same_as_maps() -> None:
         "option map_entry = true; string key = 1; int32 value = 2; } }"
     )
     assert differences(new, old) == []
+
+
+def wide(type: str, fields: int) -> ProtobufSchema:
+    lines = "".join(f"{type} x{number} = {number};" for number in range(1, fields + 1))
+    return parse(f'syntax = "proto3"; message A {{ {lines} }}')
+
+
+@pytest.mark.parametrize(("pairs_max", "is_compared"), [(101, True), (100, False)])
+def test_a_comparison_has_an_end(
+    monkeypatch: pytest.MonkeyPatch, pairs_max: int, is_compared: bool
+) -> None:
+    """A message and its hundred fields."""
+    monkeypatch.setattr(comparing, "PAIRS_MAX", pairs_max)
+    messages = incompatibilities(wide("int64", 100), wide("int32", 100))
+    assert (messages == []) is is_compared
+    assert is_compared or messages[0].startswith('{errorType:"TOO_COMPLEX"')
+
+
+def test_not_more_is_told_than_anybody_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparing, "DIFFERENCES_MAX", 10)
+    assert len(incompatibilities(wide("string", 100), wide("int32", 100))) == 10
