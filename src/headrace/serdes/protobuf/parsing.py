@@ -50,8 +50,11 @@ KEPT_MAX = 1024
 KEPT_CHARS_MAX = 1 << 16
 """Longer texts are rare, and are not worth the memory."""
 
-LACKS_DEFINITIONS = re.compile(r"File not found|unknown\. Ensure that your proto definition file")
-"""What protoc says of imports that are missing, and of options that are defined in them."""
+LACKS_DEFINITIONS = re.compile(
+    r"File not found|unknown\. Ensure that your proto definition file|Option .* is resolved to "
+)
+"""What protoc says of imports that are missing, and of options that are defined in them, or that
+are written so that a package of the same name hides them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +78,18 @@ class ProtobufSchema:
 
     def normalized(self) -> str:
         return self._normalized
+
+    def meaning(self, *, normalized: bool = False) -> str:
+        return self.normalized() if normalized else self.canonical()
+
+    def field_names(self) -> frozenset[str]:
+        """Of all messages that are not within others; the members of oneofs belong to these."""
+        return frozenset(
+            field.name
+            for message in self.payload_file.message_type
+            for field in message.field
+            if not field.HasField("oneof_index") or field.proto3_optional
+        )
 
     def formatted(self, format: str) -> str:
         match format:

@@ -18,39 +18,53 @@ from headrace.serdes.protobuf.elements import (
 
 META = "confluent/meta.proto"
 META_PREFIX = "(confluent."
+META_PREFIX_IN_FULL = "(.confluent."
 
 
 def without_extensions(file: File) -> File:
     """Without what extends messages, and without options that are not Protobuf's or Confluent's."""
-    return Pruning(is_kept, has_extensions=False).file(file)
+    return Pruning(known, has_extensions=False).file(file)
 
 
 def without_custom_options(file: File) -> File:
-    """Without options that are not Protobuf's or Confluent's."""
-    return Pruning(is_kept, has_extensions=True).file(file)
+    """Without options that are not Protobuf's or Confluent's, which are then named in full.
+
+    In a package such as `io.confluent`, protoc would else look for them there alone.
+    """
+    return Pruning(known_in_full, has_extensions=True).file(file)
 
 
 def uses_meta(file: File) -> bool:
     """Whether an option is one of those that Confluent's own file defines."""
     seen: list[Option] = []
 
-    def note(option: Option) -> bool:
+    def note(option: Option) -> Option:
         seen.append(option)
-        return True
+        return option
 
     Pruning(note, has_extensions=True).file(file)
-    return any(option.name.startswith(META_PREFIX) for option in seen)
+    return any(is_of_meta(option) for option in seen)
 
 
-def is_kept(option: Option) -> bool:
-    return not option.is_custom or option.name.startswith(META_PREFIX)
+def is_of_meta(option: Option) -> bool:
+    return option.name.startswith((META_PREFIX, META_PREFIX_IN_FULL))
+
+
+def known(option: Option) -> Option | None:
+    return option if not option.is_custom or is_of_meta(option) else None
+
+
+def known_in_full(option: Option) -> Option | None:
+    if not option.name.startswith(META_PREFIX):
+        return known(option)
+    return replace(option, name=META_PREFIX_IN_FULL + option.name.removeprefix(META_PREFIX))
 
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """Walks over a file and asks of each option whether it stays."""
+    """Walks over a file and asks of each option what stays of it."""
 
-    stays: Callable[[Option], bool]
+    kept: Callable[[Option], Option | None]
     has_extensions: bool
 
     def file(self, file: File) -> File:
@@ -119,4 +133,4 @@ class Pruning:
         return replace(rpc, options=self.options(rpc.options))
 
     def options(self, options: tuple[Option, ...]) -> tuple[Option, ...]:
-        return tuple(filter(self.stays, options))
+        return tuple(kept for option in options if (kept := self.kept(option)) is not None)

@@ -182,6 +182,16 @@ def test_confluents_options_need_no_import() -> None:
     assert b"d" in option.SerializeToString()
 
 
+def test_confluents_options_are_found_in_a_package_that_hides_them() -> None:
+    """Within `io.confluent`, protoc takes `confluent` for that package, and Java does not."""
+    schema = parse(
+        'syntax = "proto3"; package io.confluent.shop; import "confluent/meta.proto"; '
+        'message A { int32 x = 1 [(confluent.field_meta).doc = "d"]; }'
+    )
+    assert "(confluent.field_meta)" in schema.canonical()
+    assert "io.confluent.shop.A" in schema.messages
+
+
 def test_an_error_beside_an_unknown_option_is_told() -> None:
     with pytest.raises(InvalidSchema, match=r"Without its custom options: .*Nope"):
         parse('syntax = "proto3"; import "no.proto"; message A { Nope x = 1 [(y) = 5]; }')
