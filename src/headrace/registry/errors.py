@@ -146,6 +146,15 @@ class InvalidCompatibilityLevel(RegistryError):
         )
 
 
+class InvalidCompatibilityPolicy(RegistryError):
+    status, code = 422, 42203
+
+    def __init__(self, policy: str) -> None:
+        super().__init__(
+            f"Invalid compatibility policy {policy!r}. Valid values are strict, lenient and logical"
+        )
+
+
 class InvalidMode(RegistryError):
     status, code = 422, 42204
 

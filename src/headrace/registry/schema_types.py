@@ -7,10 +7,11 @@ what was read is kept for a while: the same few schemas are asked for again and 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from headrace.registry.compatibility.levels import Policy
 from headrace.serdes.schemas import Dependency, InvalidSchema, ParsedSchema, SchemaType
 
 Incompatibilities = Callable[[Any, Any], list[str]]
@@ -28,8 +29,12 @@ class Kind(NamedTuple):
     """The functions of one type."""
 
     parse: Callable[..., ParsedSchema]
-    incompatibilities: Incompatibilities
+    incompatibilities: Callable[..., list[str]]
     has_lenient_reading: bool = False
+    has_lenient_comparison: bool = False
+    """Whether `incompatibilities` has a keyword `policy`."""
+    has_namespaces: bool = False
+    """Whether `incompatibilities` has a keyword `full_names`."""
 
 
 Kinds = Callable[[str], Kind]
@@ -52,7 +57,13 @@ def installed_kind(name: str) -> Kind:
             " where it runs, pip install '/path/to/headrace[registry]'"
         ) from error
     is_avro = name == SchemaType.AVRO
-    return Kind(parsing.parse, comparing.incompatibilities, has_lenient_reading=is_avro)
+    return Kind(
+        parsing.parse,
+        comparing.incompatibilities,
+        has_lenient_reading=is_avro,
+        has_lenient_comparison=name == SchemaType.JSON,
+        has_namespaces=is_avro,
+    )
 
 
 class SchemaTypes:
@@ -70,10 +81,12 @@ class SchemaTypes:
         kinds: Kinds = installed_kind,
         *,
         is_lenient: bool = False,
+        full_names: bool = False,
         parsed_max: int = PARSED_MAX,
     ) -> None:
         self._kinds = kinds
         self._is_lenient = is_lenient
+        self._full_names = full_names
         self._parsed: OrderedDict[tuple[Any, ...], ParsedSchema] = OrderedDict()
         self._parsed_max = parsed_max
         self._lock = threading.Lock()
@@ -105,6 +118,11 @@ class SchemaTypes:
                     self._parsed.popitem(last=False)
         return found
 
-    def incompatibilities(self, type: str) -> Incompatibilities:
+    def incompatibilities(self, type: str, policy: Policy = Policy.STRICT) -> Incompatibilities:
         """How schemas of a type are compared."""
-        return self._kinds(type).incompatibilities
+        kind = self._kinds(type)
+        if kind.has_lenient_comparison:
+            return partial(kind.incompatibilities, policy=policy)
+        if kind.has_namespaces and self._full_names:
+            return partial(kind.incompatibilities, full_names=True)
+        return kind.incompatibilities

@@ -64,7 +64,9 @@ class Registry:
     ) -> None:
         self.settings = settings
         self.types = types or SchemaTypes(
-            is_lenient=settings.headrace_lenient_defaults, parsed_max=settings.schema_cache_size
+            is_lenient=settings.headrace_lenient_defaults,
+            full_names=settings.headrace_avro_full_names,
+            parsed_max=settings.schema_cache_size,
         )
         self.metrics = RegistryMetrics()
         self.cluster_id = ""

@@ -52,6 +52,8 @@ class RegistrySettings(msgspec.Struct, frozen=True, kw_only=True, rename=propert
     schema_search_max_limit: int = 1_000
     headrace_lenient_defaults: bool = False
     """Whether new Avro schemas may have defaults that are not of their field's type."""
+    headrace_avro_full_names: bool = False
+    """Whether an Avro type must keep its namespace, too, to stay the type that it was."""
     max_request_body_size: int = msgspec.field(
         default=1 << 20, name="size.limit.filter.max.request.body.size"
     )

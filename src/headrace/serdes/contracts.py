@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 CONFLUENT_VERSION = "confluent:version"
+CONFLUENT_RESERVED = "confluent:reserved"
 
 _NAME_LENGTH_MAX = 256
 

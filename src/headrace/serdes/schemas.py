@@ -46,6 +46,14 @@ class ParsedSchema(Protocol):
         """The text that is the same for schemas that mean the same (`normalize=true`)."""
         ...
 
+    def meaning(self, *, normalized: bool = False) -> str:
+        """What is the same for texts that Confluent's registry holds for one schema."""
+        ...
+
+    def field_names(self) -> frozenset[str]:
+        """The fields at the top, which metadata may reserve (`confluent:reserved`)."""
+        ...
+
     def formatted(self, format: str) -> str:
         """The text in another form (`?format=`); the canonical one where the form is unknown."""
         ...

@@ -23,6 +23,12 @@ class Text:
     def normalized(self) -> str:
         return self.text.lower()
 
+    def meaning(self, *, normalized: bool = False) -> str:
+        return self.canonical()
+
+    def field_names(self) -> frozenset[str]:
+        return frozenset()
+
     def formatted(self, format: str) -> str:
         return self.text
 

@@ -50,6 +50,17 @@ class Level(StrEnum):
         return self.value.startswith(("FORWARD", "FULL"))
 
 
+class Policy(StrEnum):
+    """How strictly schemas are compared (`compatibilityPolicy`); only JSON Schema knows two ways.
+
+    `LOGICAL` is known by name alone: what it asks for beyond the strict rules is not looked at.
+    """
+
+    STRICT = "STRICT"
+    LENIENT = "LENIENT"
+    LOGICAL = "LOGICAL"
+
+
 @dataclass(frozen=True, slots=True)
 class Version(Generic[S]):
     """A schema that is registered already; the number is unknown where none is."""
@@ -72,9 +83,14 @@ def complaints(
     """
     for version in reversed(previous if level.is_transitive else previous[-1:]):
         if found := _against(level, new, version, incompatibilities):
-            validated = "true" if validate_fields else "false"
-            return [*found, f"{{validateFields: '{validated}', compatibility: '{level}'}}"]
+            return [*found, applied(level, validate_fields=validate_fields)]
     return []
+
+
+def applied(level: Level, *, validate_fields: bool) -> str:
+    """The last of all complaints: by which settings they came about."""
+    validated = "true" if validate_fields else "false"
+    return f"{{validateFields: '{validated}', compatibility: '{level}'}}"
 
 
 def _against(

@@ -82,11 +82,13 @@ def canonical(
     parsed = parsed_of(
         state, types, msgspec.structs.replace(candidate, references=references), is_new=is_new
     )
-    takes_ids = state.mode_in_scope(candidate.subject).takes_ids
+    normalize = normalize and not state.mode_in_scope(candidate.subject).takes_ids
     try:
-        text = parsed.normalized() if normalize and not takes_ids else parsed.canonical()
+        text = parsed.normalized() if normalize else parsed.canonical()
     except InvalidSchema as error:
         raise _invalid(candidate.type, error) from error
+    if normalize:
+        references = _ordered(references)
     return msgspec.structs.replace(candidate, references=references, text=text), parsed
 
 
@@ -126,6 +128,12 @@ def dependencies_of(
 
     visit(subject, references)
     return list(found.values())
+
+
+def _ordered(references: Sequence[Reference]) -> tuple[Reference, ...]:
+    """In the order that Confluent's registry normalizes to, none twice: fingerprints cover it."""
+    found = sorted(references, key=lambda one: (one.subject or "", one.version or 0))
+    return tuple(dict.fromkeys(found))
 
 
 def _resolved(state: State, subject: str, reference: Reference, *, is_new: bool) -> Reference:

@@ -8,7 +8,7 @@ from headrace.registry.deciding.candidates import Candidate, parsed_entry
 from headrace.registry.model.records import ConfigValue
 from headrace.registry.model.state import Entry, State
 from headrace.registry.schema_types import SchemaTypes
-from headrace.serdes.contracts import Metadata
+from headrace.serdes.contracts import CONFLUENT_RESERVED, Metadata
 from headrace.serdes.schemas import ParsedSchema
 
 
@@ -26,6 +26,22 @@ def complaints(
     property that groups are made by, if one is set.
     """
     level = config.compatibility_level or Level.BACKWARD
+    reserved = _reserved_complaints(config, candidate, parsed, previous)
+    broken = _broken(state, types, config, level, candidate, parsed, previous)
+    if reserved and not broken:
+        broken = [levels.applied(level, validate_fields=True)]
+    return reserved + broken
+
+
+def _broken(
+    state: State,
+    types: SchemaTypes,
+    config: ConfigValue,
+    level: Level,
+    candidate: Candidate,
+    parsed: ParsedSchema,
+    previous: Sequence[Entry],
+) -> list[str]:
     if level is Level.NONE:
         return []
     group = config.compatibility_group
@@ -41,9 +57,34 @@ def complaints(
         level,
         parsed,
         versions,
-        types.incompatibilities(candidate.type),
+        types.incompatibilities(candidate.type, config.policy),
         validate_fields=bool(config.validate_fields),
     )
+
+
+def _reserved_complaints(
+    config: ConfigValue, candidate: Candidate, parsed: ParsedSchema, previous: Sequence[Entry]
+) -> list[str]:
+    """Names that metadata keeps free stay free: no field takes one, no version gives one back."""
+    if not config.validate_fields:
+        return []
+    reserved = _reserved(candidate.metadata)
+    earlier = _reserved(previous[-1].value.metadata) if previous else set()
+    removed = [
+        f"The new schema has reserved field {name} removed from its metadata which is present in"
+        " the old schema's metadata."
+        for name in sorted(earlier - reserved)
+    ]
+    taken = [
+        f"The new schema has field that conflicts with the reserved field {name}."
+        for name in sorted(reserved & parsed.field_names())
+    ]
+    return removed + taken
+
+
+def _reserved(metadata: Metadata | None) -> set[str]:
+    names = (_property(metadata, CONFLUENT_RESERVED) or "").split(",")
+    return {name.strip() for name in names} - {""}
 
 
 def _property(metadata: Metadata | None, name: str) -> str | None:

@@ -18,9 +18,6 @@ from headrace.serdes.schema_records import SchemaValue
 from headrace.serdes.schemas import ParsedSchema
 from headrace.serdes.subject_names import context_of, qualified_by
 
-_RESOLVED = "resolved"
-"""The format of Avro schemas in which references are replaced by what they refer to."""
-
 
 def look_up(
     state: State,
@@ -91,15 +88,15 @@ def is_equivalent(
     value = entry.value
     if value.schema_type != candidate.type or not _is_same_contract(candidate, value):
         return False
-    is_same_text = value.schema == candidate.text
-    if _names(state, candidate.subject, candidate.references) == _names(
+    has_same_references = _names(state, candidate.subject, candidate.references) == _names(
         state, value.subject, tuple(value.references or ())
-    ):
-        return is_same_text or parsed_entry(state, types, entry).canonical() == candidate.text
-    if candidate.references or not value.references:
+    )
+    if has_same_references and value.schema == candidate.text:
+        return True
+    if not has_same_references and (candidate.references or not value.references):
         return False
-    stored = parsed_entry(state, types, entry)
-    return stored.formatted(_RESOLVED) == parsed.formatted(_RESOLVED)
+    is_normalized = candidate.text != parsed.canonical()
+    return parsed_entry(state, types, entry).meaning() == parsed.meaning(normalized=is_normalized)
 
 
 def with_contract(

@@ -3,10 +3,11 @@
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace.registry.compatibility.levels import Level
+from headrace.registry.compatibility.levels import Level, Policy
 from headrace.registry.deciding.decisions import Decision, check_writable
 from headrace.registry.errors import (
     InvalidCompatibilityLevel,
+    InvalidCompatibilityPolicy,
     InvalidMode,
     InvalidRuleSet,
     NotPermitted,
@@ -59,6 +60,9 @@ def check_config(update: ConfigUpdate) -> None:
     for level in (update.compatibility, update.compatibility_level):
         if isinstance(level, str) and level.upper() not in Level.__members__:
             raise InvalidCompatibilityLevel
+    policy = update.compatibility_policy
+    if isinstance(policy, str) and policy.upper() not in Policy.__members__:
+        raise InvalidCompatibilityPolicy(policy)
     for rules in (update.default_rules, update.override_rules):
         if isinstance(rules, RuleSet):
             check_rule_set(rules)

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from headrace.registry.compatibility.levels import Level
+from headrace.registry.compatibility.levels import Level, Policy
 from headrace.serdes.contracts import Metadata, RuleSet
 from headrace.serdes.schema_records import (
     ClearSubjectKey,
@@ -76,6 +76,12 @@ class ConfigValue(msgspec.Struct, frozen=True, omit_defaults=True):
     override_metadata: Metadata | None = msgspec.field(default=None, name="overrideMetadata")
     default_rules: RuleSet | None = msgspec.field(default=None, name="defaultRuleSet")
     override_rules: RuleSet | None = msgspec.field(default=None, name="overrideRuleSet")
+
+    @property
+    def policy(self) -> Policy:
+        """What another registry has stored may be a policy that nobody knows: then the default."""
+        name = (self.compatibility_policy or "").upper()
+        return Policy(name) if name in Policy.__members__ else Policy.STRICT
 
     @property
     def has_defaults_or_overrides(self) -> bool:

@@ -106,6 +106,12 @@ class ServerVersion(msgspec.Struct, frozen=True):
     commit_id: str = msgspec.field(name="commitId")
 
 
+class Deployment(msgspec.Struct, frozen=True):
+    """What whoever runs a registry says of it; Confluent's own says nothing unless told to."""
+
+    attributes: list[str]
+
+
 class ContextIdAnswer(msgspec.Struct, frozen=True):
     context: str
     id: int

@@ -16,7 +16,7 @@ from headrace.http.errors import JSON, HttpError, NotFound, Unavailable
 from headrace.http.operations import Operation, openapi
 from headrace.registry.errors import ErrorMessage, RegistryError, rendered
 from headrace.registry.metrics import families
-from headrace.registry.routes.answers import ServerId, ServerVersion
+from headrace.registry.routes.answers import Deployment, ServerId, ServerVersion
 from headrace.registry.routes.operations import Answering, operation
 from headrace.registry.routes.quick_answers import QuickAnswers
 from headrace.registry.routes.requests import CONTEXT_PREFIX, Call
@@ -72,6 +72,14 @@ class ServerRoutes(Answering):
                 (),
                 ServerVersion,
             ),
+            operation(
+                "GET",
+                "/v1/metadata/deployment",
+                self.deployment,
+                "How it is deployed, as far as it is told.",
+                (),
+                Deployment,
+            ),
             Operation("GET", "/health", self.health, "Whether it works."),
             Operation("GET", "/ready", self.ready, "Whether it reads and writes."),
             Operation(
@@ -92,6 +100,9 @@ class ServerRoutes(Answering):
 
     async def server_version(self, request: Request) -> Response:
         return Call(request).answer(ServerVersion(version("headrace"), ""))
+
+    async def deployment(self, request: Request) -> Response:
+        return Call(request).answer(Deployment([]))
 
     async def health(self, request: Request) -> Response:
         self._check_topic()

@@ -115,10 +115,10 @@ class Call:
     def contextual(self, name: str, default: str | None = "") -> str | None:
         """A subject in the query, in the context of the path."""
         text = self.request.query_params.get(name)
-        prefix = self.request.scope.get(CONTEXT_PREFIX, "")
-        if text is None and not prefix:
+        prefix = self.request.scope.get(CONTEXT_PREFIX)
+        if text is None and prefix is None:
             return default
-        return with_context(prefix, text or "")
+        return with_context(prefix or "", text or "")
 
     def page(self, items: list[T], limit_default: int, limit_max: int) -> list[T]:
         """The part of a list that was asked for."""

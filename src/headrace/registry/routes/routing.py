@@ -17,10 +17,14 @@ _SETTINGS = ("config", "mode")
 
 
 class Target(NamedTuple):
-    """A path without its context, and the prefix that the context gives to subjects."""
+    """A path without its context, and the prefix that the context gives to subjects.
+
+    The default context gives an empty one: `/contexts/./subjects` lists that context alone, where
+    a path without a context, and so without a prefix, lists them all.
+    """
 
     segments: Sequence[str]
-    context_prefix: str = ""
+    context_prefix: str | None = None
 
 
 class Match(NamedTuple):

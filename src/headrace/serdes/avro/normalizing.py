@@ -27,11 +27,17 @@ from headrace.serdes.avro.printing import sorted_json
 
 def normalize(root: Node) -> Node:
     """A tree of its own in which the order of what has no order is fixed."""
-    return _Normalizer().node(root)
+    return _Normalizer(keeps_values=False).node(root)
+
+
+def in_order(root: Node) -> Node:
+    """The same without a change to docs and defaults: equal trees are equal to Java as well."""
+    return _Normalizer(keeps_values=True).node(root)
 
 
 class _Normalizer:
-    def __init__(self) -> None:
+    def __init__(self, *, keeps_values: bool) -> None:
+        self._keeps_values = keeps_values
         self._done: dict[int, Node] = {}
         """Named types by the identity of what they were, so that cycles stay cycles."""
 
@@ -52,7 +58,8 @@ class _Normalizer:
                 properties = ordered(node.properties, node.logical)
                 return Primitive(node.kind, properties, node.logical)
         done: Node
-        doc, aliases = node.doc or None, by_full_name(node.aliases)
+        doc = node.doc if self._keeps_values else node.doc or None
+        aliases = by_full_name(node.aliases)
         properties = ordered(node.properties, node.logical)
         match node:
             case Enum():
@@ -70,16 +77,20 @@ class _Normalizer:
         return done
 
     def _field(self, field: Field) -> Field:
-        default = default_as_written(field.type, field.default) if field.has_default else None
         return Field(
             field.name,
             self.node(field.type),
             field.doc,
-            default if field.has_default else field.default,
+            self._default(field) if field.has_default else field.default,
             field.order,
             tuple(sorted(field.aliases)),
             ordered(field.properties, None),
         )
+
+    def _default(self, field: Field) -> Any:
+        if self._keeps_values:
+            return sorted_json(field.default)
+        return default_as_written(field.type, field.default)
 
 
 def ordered(properties: Properties, logical: Logical | None) -> Properties:

@@ -148,7 +148,7 @@ class _Parser:
             self._definitions = {definition.name: definition for definition in found}
         later = self._definitions.get(full) or self._definitions.get(text)
         if later is None:
-            fail(path, f'Undefined name: "{text}"; define it, or refer to its schema')
+            fail(path, f"Undefined schema: {text}; define it, or refer to its schema")
         return self._node(later.schema, later.namespace, later.path, depth)
 
     def _union(self, schema: list[Any], namespace: str, path: str, depth: int) -> Union:

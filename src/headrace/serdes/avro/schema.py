@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from headrace.serdes.avro.model import Node, Record
-from headrace.serdes.avro.normalizing import normalize
+from headrace.serdes.avro.normalizing import in_order, normalize
 from headrace.serdes.avro.printing import print_parsing_canonical_form, print_schema
 from headrace.serdes.schemas import SchemaType
 
@@ -44,6 +44,14 @@ class AvroSchema:
 
     def normalized(self) -> str:
         return self._normalized
+
+    def meaning(self, *, normalized: bool = False) -> str:
+        """References are put in, and what has no order stands in one."""
+        return print_schema(in_order(normalize(self.root) if normalized else self.root))
+
+    def field_names(self) -> frozenset[str]:
+        fields = self.root.fields if isinstance(self.root, Record) else ()
+        return frozenset(field.name for field in fields)
 
     def formatted(self, format: str) -> str:
         """`resolved` has the referenced types in place of their names."""

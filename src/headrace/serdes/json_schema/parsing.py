@@ -44,6 +44,13 @@ class JsonSchema:
     def normalized(self) -> str:
         return texts.write_sorted(self.document)
 
+    def meaning(self, *, normalized: bool = False) -> str:
+        return self.normalized() if normalized else self.canonical()
+
+    def field_names(self) -> frozenset[str]:
+        properties = {} if isinstance(self.document, bool) else self.document.get("properties")
+        return frozenset(properties if isinstance(properties, dict) else ())
+
     def formatted(self, format: str) -> str:
         """Confluent's registry has no other form for JSON, and answers with this one."""
         return self.canonical()

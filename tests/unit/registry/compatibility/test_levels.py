@@ -22,6 +22,12 @@ class Reads:
     def normalized(self) -> str:
         return self.name
 
+    def meaning(self, *, normalized: bool = False) -> str:
+        return self.canonical()
+
+    def field_names(self) -> frozenset[str]:
+        return frozenset()
+
     def formatted(self, format: str) -> str:
         return self.name
 

@@ -6,7 +6,8 @@ from headrace.registry.compatibility.levels import Level
 from headrace.registry.deciding.candidates import Candidate, parsed_of
 from headrace.registry.deciding.checking import complaints
 from headrace.registry.model.records import ConfigValue
-from headrace.serdes.contracts import Metadata
+from headrace.serdes.contracts import CONFLUENT_RESERVED, Metadata
+from headrace.serdes.schemas import SchemaType
 from tests.registries import STRING, USER, USER_WITH_EMAIL, Shelf
 
 NONE = ConfigValue(compatibility_level=Level.NONE)
@@ -58,3 +59,65 @@ def test_what_was_checked_is_told_last(shelf: Shelf) -> None:
     level = ConfigValue(compatibility_level=Level.FULL, validate_fields=True)
     last = broken_by(shelf, level, USER)[-1]
     assert last == "{validateFields: 'true', compatibility: 'FULL'}"
+
+
+RESERVING = ConfigValue(compatibility_level=Level.NONE, validate_fields=True)
+
+
+def broken_reservations(
+    config: ConfigValue, text: str, type: SchemaType, before: str, now: str
+) -> list[str]:
+    """What a subject of two versions says that reserve these names."""
+    shelf = Shelf()
+    shelf.register("a", text, type=type, metadata=reserving(before))
+    candidate = Candidate(subject="a", text=text, type=type, metadata=reserving(now))
+    parsed = parsed_of(shelf.state, shelf.types, candidate, is_new=True)
+    previous = shelf.state.versions("a")
+    return complaints(shelf.state, shelf.types, config, candidate, parsed, previous)
+
+
+def reserving(names: str) -> Metadata:
+    return Metadata(properties={CONFLUENT_RESERVED: names})
+
+
+@pytest.mark.parametrize(
+    ("type", "text"),
+    [
+        (SchemaType.AVRO, USER),
+        (SchemaType.JSON, '{"type": "object", "properties": {"id": {"type": "integer"}}}'),
+        (SchemaType.PROTOBUF, 'syntax = "proto3"; message User { optional int64 id = 1; }'),
+    ],
+)
+def test_no_field_takes_a_reserved_name(type: SchemaType, text: str) -> None:
+    assert broken_reservations(RESERVING, text, type, "id", " id, other") == [
+        "The new schema has field that conflicts with the reserved field id.",
+        "{validateFields: 'true', compatibility: 'NONE'}",
+    ]
+    assert broken_reservations(RESERVING, text, type, "other", "other,") == []
+
+
+def test_a_reserved_name_stays_reserved() -> None:
+    messages = broken_reservations(RESERVING, USER, SchemaType.AVRO, "a, b", "b")
+    assert messages[0].startswith("The new schema has reserved field a removed from its metadata")
+
+
+def test_names_are_not_reserved_unless_fields_are_to_be_validated() -> None:
+    level = ConfigValue(compatibility_level=Level.BACKWARD)
+    assert broken_reservations(level, USER, SchemaType.AVRO, "a", "id") == []
+
+
+@pytest.mark.parametrize(("policy", "passes"), [("STRICT", False), ("lenient", True), ("?", False)])
+def test_a_lenient_policy_lets_open_objects_grow(policy: str, passes: bool) -> None:
+    shelf = Shelf()
+    shelf.register("a", '{"type": "object"}', type=SchemaType.JSON)
+    candidate = Candidate(
+        subject="a",
+        text='{"type": "object", "properties": {"id": {"type": "integer"}}}',
+        type=SchemaType.JSON,
+    )
+    parsed = parsed_of(shelf.state, shelf.types, candidate, is_new=True)
+    config = ConfigValue(compatibility_level=Level.BACKWARD, compatibility_policy=policy)
+    found = complaints(
+        shelf.state, shelf.types, config, candidate, parsed, shelf.state.versions("a")
+    )
+    assert (found == []) is passes

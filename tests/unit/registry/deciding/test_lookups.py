@@ -6,7 +6,7 @@ from headrace.registry.deciding.candidates import Candidate
 from headrace.registry.deciding.deletion import delete_version
 from headrace.registry.deciding.lookups import look_up
 from headrace.registry.errors import SchemaNotFound, SubjectNotFound
-from headrace.serdes.contracts import Metadata, Rule, RuleSet
+from headrace.serdes.contracts import Metadata, Reference, Rule, RuleSet
 from tests.registries import STRING, USER, USER_WITH_NAME, Shelf
 
 
@@ -66,3 +66,31 @@ def test_the_version_in_the_metadata_does_not_matter(shelf: Shelf) -> None:
 def test_a_subject_in_a_context_is_found_by_its_bare_name(shelf: Shelf) -> None:
     shelf.register(":.x:only", USER)
     assert version_of(shelf, USER, "only") == 1
+
+
+EXTRA = USER.replace('"name":"User"', '"name":"User","first":1,"second":{"a":1,"b":2}')
+REORDERED = USER.replace('"name":"User"', '"second":{"b":2,"a":1},"first":1,"name":"User"')
+
+
+def test_the_order_of_properties_tells_no_schemas_apart() -> None:
+    """Java's schemas are equal then, so Confluent's registry gives them one id."""
+    shelf = Shelf()
+    id = shelf.register("user", EXTRA).value.id
+    assert version_of(shelf, REORDERED) == 1
+    assert shelf.register("user", REORDERED).value.id == id
+    with pytest.raises(SchemaNotFound):
+        version_of(shelf, EXTRA.replace('"first":1', '"first":2'))
+
+
+def test_a_schema_is_found_with_its_references_put_in_and_normalized() -> None:
+    shelf = Shelf()
+    shelf.register("user", EXTRA)
+    order = '{"type":"record","name":"Order","fields":[{"name":"user","type":%s}]}'
+    reference = Reference("User", "user", 1)
+    shelf.register("order", order % '"User"', reference)
+    candidate = Candidate(subject="order", text=order % REORDERED)
+    for normalize in (False, True):
+        found = look_up(
+            shelf.state, shelf.types, candidate, normalize=normalize, with_deleted=False
+        )
+        assert found.value.subject == "order"

@@ -153,6 +153,7 @@ async def test_the_server_tells_what_it_is(client: httpx2.AsyncClient) -> None:
         "schema-registry-cluster": "schema-registry",
     }
     assert "version" in (await client.get("/v1/metadata/version")).json()
+    assert (await client.get("/v1/metadata/deployment")).json() == {"attributes": []}
     assert (await client.get("/health")).json() == {"status": "healthy"}
     assert "\nheadrace_registry_leader 1\n" in (await client.get("/metrics")).text
 

@@ -46,7 +46,7 @@ def test_a_context_goes_into_the_subject(path: bytes, expected: str) -> None:
 
 def test_the_context_of_a_path_counts_for_its_query() -> None:
     target = target_of(b"/contexts/x/schemas/ids/1", unchanged)
-    assert with_context(target.context_prefix, "a") == ":.x:a"
+    assert with_context(target.context_prefix or "", "a") == ":.x:a"
 
 
 def test_a_query_may_name_another_context() -> None:

@@ -38,3 +38,11 @@ async def test_modes_stay_where_the_settings_say_so() -> None:
     async with client_of(registry) as client:
         answer = await client.put("/mode", json={"mode": "READONLY"})
     assert answer.json()["error_code"] == 42205
+
+
+async def test_a_policy_that_nobody_knows_is_refused(client: httpx2.AsyncClient) -> None:
+    answer = await client.put("/config/a", json={"compatibilityPolicy": "lenient"})
+    assert answer.json() == {"compatibilityPolicy": "lenient"}
+    answer = await client.put("/config/a", json={"compatibilityPolicy": "lenent"})
+    assert (answer.status_code, answer.json()["error_code"]) == (422, 42203)
+    assert "Valid values are strict, lenient and logical" in answer.json()["message"]

@@ -114,6 +114,34 @@ async def test_references_are_told_from_both_ends(client: httpx2.AsyncClient) ->
     assert stored == [{"name": "User", "subject": "user", "version": 1}]
 
 
+async def test_the_order_of_references_is_normalized_too(client: httpx2.AsyncClient) -> None:
+    await register(client, "b", USER)
+    await register(client, "a", USER.replace("User", "Item"))
+    order = (
+        '{"type":"record","name":"Order","fields":[{"name":"user","type":"User"},'
+        '{"name":"item","type":"Item"}]}'
+    )
+    user = {"name": "User", "subject": "b", "version": 1}
+    item = {"name": "Item", "subject": "a", "version": 1}
+    given = {"schema": order, "references": [user, item, user]}
+    await client.post("/subjects/order/versions?normalize=true", json=given)
+    other = {"schema": order, "references": [item, user]}
+    found = await client.post("/subjects/order?normalize=true", json=other)
+    assert found.json()["references"] == [item, user]
+    assert (await client.post("/subjects/order", json=given)).json()["error_code"] == 40403
+
+
+async def test_a_path_in_the_default_context_lists_that_one_alone(
+    client: httpx2.AsyncClient,
+) -> None:
+    for name in ("a", ":.x:b"):
+        await register(client, name)
+    assert (await client.get("/subjects")).json() == [":.x:b", "a"]
+    for context in ("%2E", ":.:"):
+        assert (await client.get(f"/contexts/{context}/subjects")).json() == ["a"]
+    assert (await client.get("/contexts/.x/subjects")).json() == [":.x:b"]
+
+
 async def test_lookup_tells_the_version(client: httpx2.AsyncClient) -> None:
     await register(client, "a")
     answer = await client.post("/subjects/a", json={"schema": USER.replace(":", " : ")})
@@ -174,3 +202,20 @@ async def test_lenient_defaults_are_a_setting() -> None:
             answer = await client.post("/subjects/a/versions", json={"schema": text})
         statuses.append(answer.status_code)
     assert statuses == [422, 200]
+
+
+async def test_a_namespace_is_part_of_the_name_where_the_settings_say_so() -> None:
+    """SCH-7."""
+    moved = USER.replace('"name":"User"', '"name":"User","namespace":"shop"')
+    known = USER.replace('"name":"User"', '"name":"User","namespace":"shop","aliases":[".User"]')
+    found = {}
+    for strict in (False, True):
+        registry = RegistryWithoutKafka(RegistrySettings(headrace_avro_full_names=strict))
+        async with client_of(registry) as client:
+            await register(client, "a")
+            answers = [
+                await client.post("/subjects/a/versions", json={"schema": text})
+                for text in (moved, known)
+            ]
+            found[strict] = [answer.status_code for answer in answers]
+    assert found == {False: [200, 200], True: [409, 200]}

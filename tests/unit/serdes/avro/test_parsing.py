@@ -47,7 +47,7 @@ def test_lenient_reading_takes_names_of_all_scripts() -> None:
         ("{", "not JSON"),
         ("5", "a type is a name, an object or a list"),
         ('{"type":"float","x":NaN}', "NaN is no JSON number"),
-        ('"Order"', 'Undefined name: "Order"'),
+        ('"Order"', "Undefined schema: Order"),
         ('{"items":"int"}', "No type"),
         ('{"type":["null","int"]}', "No type"),
         ('{"type":"array"}', "Array has no items"),

@@ -1,9 +1,5 @@
 """Compatibility of JSON Schemas by Confluent's rules: keyword by keyword, with named changes."""
 
-from headrace.registry.compatibility.json_schema.comparison import (
-    Policy,
-    differences,
-    incompatibilities,
-)
+from headrace.registry.compatibility.json_schema.comparison import differences, incompatibilities
 
-__all__ = ["Policy", "differences", "incompatibilities"]
+__all__ = ["differences", "incompatibilities"]

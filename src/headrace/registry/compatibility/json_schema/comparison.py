@@ -7,7 +7,6 @@ written without references is a tree of bounded depth, and compared at once.
 """
 
 from collections import deque
-from enum import Enum
 from typing import TypeAlias
 
 from headrace.errors import HeadraceError
@@ -32,6 +31,7 @@ from headrace.registry.compatibility.json_schema.nodes import (
 )
 from headrace.registry.compatibility.json_schema.objects import objects
 from headrace.registry.compatibility.json_schema.reading import read
+from headrace.registry.compatibility.levels import Policy
 from headrace.serdes.json_schema.parsing import JsonSchema
 
 PAIRS_MAX = 100_000
@@ -47,17 +47,6 @@ REFERENCES_MAX = 100
 
 Pair: TypeAlias = tuple[int, int]
 """Two nodes by identity. A comparison holds its nodes, so no identity is used twice."""
-
-
-class Policy(Enum):
-    """Which changes readers survive (`compatibilityPolicy`)."""
-
-    STRICT = "STRICT"
-    LENIENT = "LENIENT"
-
-    @property
-    def survived(self) -> frozenset[Change]:
-        return changes.STRICT if self is Policy.STRICT else changes.LENIENT
 
 
 class TooComplex(HeadraceError):
@@ -81,7 +70,7 @@ def incompatibilities(
         every = differences(reader, writer, policy=policy)
     except TooComplex as error:
         return [f'{{errorType:"TOO_COMPLEX", description:"{error}"}}']
-    broken = [each for each in every if each.change not in policy.survived]
+    broken = [each for each in every if each.change not in _survived(policy)]
     return [each.described(reader_name, writer_name) for each in dict.fromkeys(broken)]
 
 
@@ -89,7 +78,11 @@ def differences(
     reader: JsonSchema, writer: JsonSchema, *, policy: Policy = Policy.STRICT
 ) -> Differences:
     """All that differs, harmful or not."""
-    return _Comparison(policy.survived).run(read(writer), read(reader))
+    return _Comparison(_survived(policy)).run(read(writer), read(reader))
+
+
+def _survived(policy: Policy) -> frozenset[Change]:
+    return changes.LENIENT if policy is Policy.LENIENT else changes.STRICT
 
 
 class _Comparison:

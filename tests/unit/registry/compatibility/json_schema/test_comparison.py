@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from headrace.registry.compatibility.json_schema import (
-    Policy,
     comparison,
     differences,
     incompatibilities,
 )
 from headrace.registry.compatibility.json_schema.changes import STRICT
-from headrace.registry.compatibility.levels import Level, Version, complaints
+from headrace.registry.compatibility.levels import Level, Policy, Version, complaints
 from headrace.serdes.json_schema.parsing import JsonSchema, parse
 from headrace.serdes.schemas import Dependency
 from tests.unit.registry.compatibility.json_schema.known_cases import CASES, STRING, Case, closed, o
