@@ -23,7 +23,9 @@ PROTOCOL = Path(__file__).parent.parent / "src" / "headrace" / "protocol"
 APIS = [
     "AddOffsetsToTxn",
     "AddPartitionsToTxn",
+    "AlterClientQuotas",
     "AlterConfigs",
+    "AlterPartitionReassignments",
     "AlterShareGroupOffsets",
     "ApiVersions",
     "ConsumerGroupDescribe",
@@ -38,6 +40,7 @@ APIS = [
     "DeleteShareGroupState",
     "DeleteTopics",
     "DescribeAcls",
+    "DescribeClientQuotas",
     "DescribeCluster",
     "DescribeConfigs",
     "DescribeGroups",

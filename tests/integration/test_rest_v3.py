@@ -5,7 +5,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -13,38 +13,14 @@ import pytest
 
 from tests.clients import create_topic, read, read_values, topic_configs, unique_name
 from tests.nodes import Node, eventually
+from tests.rest_clients import Served, serving
 from tests.rest_proxies import V2, proxy
-
-
-class Served(NamedTuple):
-    """A client whose paths begin at the cluster."""
-
-    client: httpx2.Client
-    base: str
-
-    def get(self, path: str, status: int = 200) -> dict[str, Any]:
-        return self.ask("GET", path, None, status)
-
-    def post(self, path: str, body: Any, status: int = 200) -> dict[str, Any]:
-        return self.ask("POST", path, body, status)
-
-    def ask(self, method: str, path: str, body: Any, status: int) -> dict[str, Any]:
-        content = None if body is None else json.dumps(body)
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        answer = self.client.request(method, self.base + path, content=content, headers=headers)
-        assert answer.status_code == status, answer.text
-        found: dict[str, Any] = answer.json() if answer.content else {}
-        return found
 
 
 @pytest.fixture(scope="module")
 def proxied(shared_node: Node, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with (
-        proxy(shared_node.address, tmp_path_factory.mktemp("rest") / "proxy.log") as found,
-        httpx2.Client(base_url=found.url, timeout=60) as client,
-    ):
-        (cluster,) = client.get("/v3/clusters").json()["data"]
-        yield Served(client, cluster["metadata"]["self"])
+    with serving(shared_node.address, tmp_path_factory.mktemp("rest") / "proxy.log") as found:
+        yield found
 
 
 @pytest.fixture

@@ -16,9 +16,11 @@ from headrace.client.properties import Properties
 if TYPE_CHECKING:
     from headrace.client.acls import Acls
     from headrace.client.configs import Configs
+    from headrace.client.elections import Elections
     from headrace.client.groups import Groups
     from headrace.client.nodes import Nodes
     from headrace.client.partitions import Partitions
+    from headrace.client.quotas import Quotas
     from headrace.client.reassignments import Reassignments
     from headrace.client.topics import Topics
     from headrace.client.transactions import Transactions
@@ -60,10 +62,24 @@ class Admin:
 
     @cached_property
     def reassignments(self) -> "Reassignments":
-        """Partitions that are being moved."""
+        """Move partitions; those that are being moved."""
         from headrace.client.reassignments import Reassignments
 
         return Reassignments(self.cluster)
+
+    @cached_property
+    def elections(self) -> "Elections":
+        """Let preferred replicas lead, or any that is left."""
+        from headrace.client.elections import Elections
+
+        return Elections(self.cluster)
+
+    @cached_property
+    def quotas(self) -> "Quotas":
+        """What users, clients and addresses may use."""
+        from headrace.client.quotas import Quotas
+
+        return Quotas(self.cluster)
 
     @cached_property
     def partitions(self) -> "Partitions":

@@ -13,10 +13,12 @@ from headrace.client.acls import Acls
 from headrace.client.admin import Admin
 from headrace.client.async_thread import ClientThread
 from headrace.client.configs import Configs
+from headrace.client.elections import Elections
 from headrace.client.groups import Groups
 from headrace.client.nodes import Nodes
 from headrace.client.partitions import Partitions
 from headrace.client.properties import Properties
+from headrace.client.quotas import Quotas
 from headrace.client.reassignments import Reassignments
 from headrace.client.topics import Topics
 from headrace.client.transactions import Transactions
@@ -79,9 +81,23 @@ class AsyncAcls(AsyncPart[Acls]):
 
 
 class AsyncReassignments(AsyncPart[Reassignments]):
-    """Partitions that are being moved."""
+    """Move partitions; those that are being moved."""
 
     under_way = Awaited(Reassignments.under_way)
+    alter = Awaited(Reassignments.alter)
+
+
+class AsyncElections(AsyncPart[Elections]):
+    """Let preferred replicas lead, or any that is left."""
+
+    hold = Awaited(Elections.hold)
+
+
+class AsyncQuotas(AsyncPart[Quotas]):
+    """What users, clients and addresses may use."""
+
+    describe = Awaited(Quotas.describe)
+    alter = Awaited(Quotas.alter)
 
 
 class AsyncPartitions(AsyncPart[Partitions]):
@@ -147,6 +163,14 @@ class AsyncAdmin:
     @cached_property
     def reassignments(self) -> AsyncReassignments:
         return AsyncReassignments(self._thread, self._admin.reassignments)
+
+    @cached_property
+    def elections(self) -> AsyncElections:
+        return AsyncElections(self._thread, self._admin.elections)
+
+    @cached_property
+    def quotas(self) -> AsyncQuotas:
+        return AsyncQuotas(self._thread, self._admin.quotas)
 
     @cached_property
     def partitions(self) -> AsyncPartitions:

@@ -1,11 +1,17 @@
 """Partitions on their way from some brokers to others, by the wire."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from headrace.client.cluster import Cluster, error_name
 from headrace.errors import error_for
+from headrace.protocol.schemas.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from headrace.protocol.schemas.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -21,6 +27,15 @@ class Reassignment(msgspec.Struct, frozen=True, order=True):
     replicas: list[int]
     adding_replicas: list[int]
     removing_replicas: list[int]
+
+
+class Moved(msgspec.Struct, frozen=True, order=True):
+    """Whether a partition is on its way now, or is not any more where that was wanted."""
+
+    topic: str
+    partition: int
+    error: str | None = None
+    message: str | None = None
 
 
 class Reassignments:
@@ -54,6 +69,35 @@ class Reassignments:
                     part.removing_replicas,
                 )
                 for one in answer.topics
+                for part in one.partitions
+            )
+
+        return self._cluster.retry(attempt)
+
+    def alter(self, moves: Mapping[tuple[str, int], Sequence[int] | None]) -> list[Moved]:
+        """Let partitions have these replicas from now on; None stops a move that is under way."""
+        topics: dict[str, ReassignableTopic] = {}
+        for (topic, number), replicas in sorted(moves.items()):
+            topics.setdefault(topic, ReassignableTopic(name=topic, partitions=[]))
+            wanted = None if replicas is None else list(replicas)
+            topics[topic].partitions.append(ReassignablePartition(number, wanted))
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=int(self._cluster.timeout_s * 1000), topics=list(topics.values())
+        )
+
+        def attempt() -> list[Moved]:
+            answer = self._cluster.ask_controller(request, AlterPartitionReassignmentsResponse)
+            if answer.error_code:
+                reason = answer.error_message or error_name(answer.error_code)
+                raise error_for(answer.error_code, reason)
+            return sorted(
+                Moved(
+                    one.name,
+                    part.partition_index,
+                    error_name(part.error_code) if part.error_code else None,
+                    part.error_message if part.error_code else None,
+                )
+                for one in answer.responses
                 for part in one.partitions
             )
 

@@ -44,6 +44,14 @@ _PATTERN_FROM = 2
 _CLAIM_TIMEOUT_MS = 1000  # Only claims to fence: no transaction of ours will ever be open.
 
 
+class NoSuchTransaction(HeadraceError):
+    """No transaction began where one was said to have."""
+
+
+class NoSuchState(HeadraceError):
+    """A state that transactions do not have."""
+
+
 class ListedTransaction(msgspec.Struct, frozen=True, kw_only=True):
     """A transactional id as its coordinator lists it."""
 
@@ -192,7 +200,7 @@ class Transactions:
         answer = self._cluster.retry(attempt)
         if answer.unknown_state_filters:
             unknown = ", ".join(answer.unknown_state_filters)
-            raise HeadraceError(f"there is no state of a transaction named {unknown}")
+            raise NoSuchState(f"there is no state of a transaction named {unknown}")
         return [
             ListedTransaction(
                 transactional_id=one.transactional_id,
@@ -224,7 +232,7 @@ class Transactions:
             one.current_txn_start_offset for one in producers if one.current_txn_start_offset >= 0
         )
         there = ", ".join(map(str, open_)) if open_ else "none"
-        raise HeadraceError(
+        raise NoSuchTransaction(
             f"{topic}-{partition} has no open transaction that began at offset {start_offset}; "
             f"open there: {there}"
         )

@@ -132,6 +132,8 @@ def no_answer(reason: str) -> RestError:
 
 
 _CLIENTS_FAULT = (
+    kafka.ElectionNotNeeded,
+    kafka.GroupSubscribedToTopic,
     kafka.InvalidConfig,
     kafka.InvalidGroupId,
     kafka.InvalidPartitions,
@@ -141,7 +143,10 @@ _CLIENTS_FAULT = (
     kafka.InvalidRecord,
     kafka.InvalidTimestamp,
     kafka.InvalidTopicException,
+    kafka.InvalidTxnState,
+    kafka.NonEmptyGroup,
     kafka.PolicyViolation,
+    kafka.ReassignmentInProgress,
     kafka.SecurityDisabled,
     kafka.TopicAlreadyExists,
     kafka.TopicDeletionDisabled,
@@ -149,6 +154,11 @@ _CLIENTS_FAULT = (
     kafka.UnsupportedVersion,
 )
 _UNKNOWN = (kafka.UnknownTopicOrPartition, kafka.UnknownTopicId)
+_NOT_THERE = (
+    kafka.BrokerIdNotRegistered,
+    kafka.NoReassignmentInProgress,
+    kafka.TransactionalIdNotFound,
+)
 _TOO_LARGE = (kafka.MessageTooLarge, kafka.RecordListTooLarge)
 _CODES = {name: code for code, name in ERROR_NAMES.items()}
 _WRONG_LOGIN = (kafka.SaslAuthenticationFailed, kafka.UnsupportedSaslMechanism)
@@ -177,6 +187,8 @@ def _of_kafka(error: KafkaError, text: str) -> RestError:
         return RestError(413, 413, text)
     if isinstance(error, _UNKNOWN):
         return RestError(404, UNKNOWN_TOPIC_OR_PARTITION, text)
+    if isinstance(error, _NOT_THERE):
+        return RestError(404, 404, text)
     if isinstance(error, kafka.GroupIdNotFound):
         return consumer_group_not_found()
     if isinstance(error, kafka.ThrottlingQuotaExceeded):

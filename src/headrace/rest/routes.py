@@ -26,8 +26,12 @@ from headrace.rest.v3.acls import AclRoutes
 from headrace.rest.v3.clusters import ClusterRoutes
 from headrace.rest.v3.configs import ConfigRoutes
 from headrace.rest.v3.groups import GroupRoutes
+from headrace.rest.v3.moves import MoveRoutes
 from headrace.rest.v3.multi_topic import MultiTopicRoutes
+from headrace.rest.v3.quotas import QuotaRoutes
 from headrace.rest.v3.records import RecordRoutes
+from headrace.rest.v3.storage import StorageRoutes
+from headrace.rest.v3.transactions import TransactionRoutes
 from headrace.rest.webhooks.routes import SubscriptionRoutes
 
 OPEN_PATHS = ("/health", "/ready")
@@ -78,6 +82,10 @@ def operations_of(service: Service) -> list[Operation]:
         *v3_topics.TopicRoutes(service).operations(),
         *GroupRoutes(service).operations(),
         *AclRoutes(service).operations(),
+        *MoveRoutes(service).operations(),
+        *StorageRoutes(service).operations(),
+        *TransactionRoutes(service).operations(),
+        *QuotaRoutes(service).operations(),
     ]
 
 

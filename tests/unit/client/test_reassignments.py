@@ -4,9 +4,15 @@ import pytest
 
 from headrace.client.admin import Admin
 from headrace.client.cluster import Cluster
-from headrace.client.reassignments import Reassignment
-from headrace.errors import ClusterAuthorizationFailed
+from headrace.client.reassignments import Moved, Reassignment
+from headrace.errors import ClusterAuthorizationFailed, NoReassignmentInProgress
 from headrace.protocol.message import Message
+from headrace.protocol.schemas.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 from headrace.protocol.schemas.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -60,3 +66,34 @@ def test_a_refusal_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     moving = Moving(monkeypatch, ClusterAuthorizationFailed.code)
     with pytest.raises(ClusterAuthorizationFailed):
         moving.admin.reassignments.under_way()
+
+
+def test_moves_go_topic_by_topic_and_each_partition_has_its_outcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[tuple[str, int, list[int] | None]] = []
+
+    def answer(request: Message, _: int) -> Message:
+        if isinstance(request, MetadataRequest):
+            return MetadataResponse()
+        assert isinstance(request, AlterPartitionReassignmentsRequest)
+        for topic in request.topics:
+            asked.extend(
+                (topic.name, one.partition_index, one.replicas) for one in topic.partitions
+            )
+        none = ReassignablePartitionResponse(0, NoReassignmentInProgress.code, "nothing moves")
+        return AlterPartitionReassignmentsResponse(
+            responses=[
+                ReassignableTopicResponse("b", [none]),
+                ReassignableTopicResponse("a", [ReassignablePartitionResponse(1)]),
+            ]
+        )
+
+    opened = connected(knowing_all(answer))[0]
+    monkeypatch.setattr(Cluster, "_open", lambda self, node_id: opened)
+    admin = Admin("broker:9092", timeout_s=1)
+    assert admin.reassignments.alter({("b", 0): None, ("a", 1): [3, 2]}) == [
+        Moved("a", 1),
+        Moved("b", 0, "NO_REASSIGNMENT_IN_PROGRESS", "nothing moves"),
+    ]
+    assert asked == [("a", 1, [3, 2]), ("b", 0, None)]

@@ -21,6 +21,8 @@ from headrace.rest.errors import body_of, of_client, rendered, topic_not_found
         (errors.TopicAlreadyExists("x"), 400, 40002),
         (errors.SecurityDisabled("x"), 400, 40002),
         (errors.InvalidConfig("x"), 400, 40002),
+        (errors.NonEmptyGroup("x"), 400, 40002),
+        (errors.TransactionalIdNotFound("x"), 404, 404),
         (errors.MessageTooLarge("x"), 413, 413),
         (errors.ThrottlingQuotaExceeded("x"), 429, 42901),
         (errors.NotEnoughReplicas("x"), 500, 50003),

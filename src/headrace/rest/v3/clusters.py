@@ -1,32 +1,32 @@
-"""Clusters, brokers and reassignments of version 3."""
+"""Clusters and brokers of version 3."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 
-from headrace.client.reassignments import Reassignment
 from headrace.http.operations import Operation
 from headrace.protocol.schemas.metadata import MetadataResponse, MetadataResponseBroker
+from headrace.rest.errors import check
 from headrace.rest.service import Service
 from headrace.rest.v3.answers import (
     BROKER,
     CLUSTER,
     MISSING,
-    PARTITION,
-    TOPIC,
     Context,
     answer,
     not_found,
+    nothing,
 )
 from headrace.rest.v3.resources import (
     BrokerData,
     ClusterData,
     Collection,
+    FeatureData,
     Links,
     ListMetadata,
-    ReassignmentData,
+    QuorumData,
     ReplicaData,
 )
-from headrace.rest.v3.topics import described, replica_data
+from headrace.rest.v3.topics import replica_data
 
 
 class ClusterRoutes:
@@ -37,7 +37,6 @@ class ClusterRoutes:
 
     def operations(self) -> list[Operation]:
         base = "/v3/clusters/{cluster_id}"
-        moves = f"{base}/topics/{{topic_name}}/partitions"
         return [
             Operation(
                 "GET",
@@ -77,30 +76,29 @@ class ClusterRoutes:
                 errors=MISSING,
             ),
             Operation(
+                "DELETE",
+                f"{base}/brokers/{{broker_id}}",
+                self.unregister_broker,
+                "Forget a broker that is gone for good.",
+                (CLUSTER, BROKER),
+                errors={**MISSING, 400: "The broker is there."},
+            ),
+            Operation(
                 "GET",
-                f"{base}/topics/-/partitions/-/reassignment",
-                self.reassignments,
-                "All partitions that are being moved.",
+                f"{base}/features",
+                self.features,
+                "What the cluster can do, and at which level it does it.",
                 (CLUSTER,),
-                answer=Collection[ReassignmentData],
+                answer=Collection[FeatureData],
                 errors=MISSING,
             ),
             Operation(
                 "GET",
-                f"{moves}/-/reassignment",
-                self.topic_reassignments,
-                "The partitions of a topic that are being moved.",
-                (CLUSTER, TOPIC),
-                answer=Collection[ReassignmentData],
-                errors=MISSING,
-            ),
-            Operation(
-                "GET",
-                f"{moves}/{{partition_id}}/reassignment",
-                self.reassignment,
-                "How a partition is being moved.",
-                (CLUSTER, TOPIC, PARTITION),
-                answer=ReassignmentData,
+                f"{base}/quorum",
+                self.quorum,
+                "The nodes that decide, and how far each is.",
+                (CLUSTER,),
+                answer=QuorumData,
                 errors=MISSING,
             ),
         ]
@@ -139,29 +137,43 @@ class ClusterRoutes:
         place = ("brokers", broker.node_id, "partition-replicas")
         return answer(context.links.collection("KafkaReplicaList", data, *place))
 
-    async def reassignments(self, request: Request) -> Response:
+    async def unregister_broker(self, request: Request) -> Response:
         context = await Context.of(self._service, request)
-        found = await context.ask(lambda admin: admin.reassignments.under_way())
-        data = [_reassignment(context.links, one) for one in found]
-        place = ("topics", "-", "partitions", "-", "reassignment")
-        return answer(context.links.collection("KafkaReassignmentList", data, *place))
+        number = context.number("broker_id")
+        check(await context.ask(lambda admin: admin.nodes.unregister(number)))
+        return nothing()
 
-    async def topic_reassignments(self, request: Request) -> Response:
+    async def features(self, request: Request) -> Response:
         context = await Context.of(self._service, request)
-        topic = await context.ask(lambda admin: described(admin, context.topic))
-        numbers = [one.partition for one in topic.partitions]
-        found = await context.ask(lambda admin: admin.reassignments.under_way(topic.name, numbers))
-        data = [_reassignment(context.links, one) for one in found]
-        place = ("topics", topic.name, "partitions", "-", "reassignment")
-        return answer(context.links.collection("KafkaReassignmentList", data, *place))
+        found = await context.ask(lambda admin: admin.nodes.describe())
+        data = [
+            FeatureData(
+                metadata=context.links.metadata("features", crn=f"feature={one.name}"),
+                cluster_id=context.cluster_id,
+                name=one.name,
+                min_version=one.min_version,
+                max_version=one.max_version,
+                finalized_version=one.finalized,
+            )
+            for one in found.features
+        ]
+        return answer(context.links.collection("KafkaFeatureList", data, "features"))
 
-    async def reassignment(self, request: Request) -> Response:
+    async def quorum(self, request: Request) -> Response:
         context = await Context.of(self._service, request)
-        topic, number = context.topic, context.number("partition_id")
-        found = await context.ask(lambda admin: admin.reassignments.under_way(topic, [number]))
-        if not found:
-            raise not_found(f"HTTP 404 Not Found: {topic}-{number} is not being moved")
-        return answer(_reassignment(context.links, found[0]))
+        found = (await context.ask(lambda admin: admin.nodes.describe())).quorum
+        if found is None:
+            raise not_found("HTTP 404 Not Found: the cluster has no quorum, or does not tell")
+        return answer(
+            QuorumData(
+                metadata=context.links.metadata("quorum", crn="quorum"),
+                cluster_id=context.cluster_id,
+                leader_id=found.leader,
+                leader_epoch=found.leader_epoch,
+                high_watermark=found.high_watermark,
+                replicas=found.replicas,
+            )
+        )
 
     async def _brokers(self, context: Context) -> list[MetadataResponseBroker]:
         found = await context.ask(lambda admin: admin.cluster.metadata([]))
@@ -201,18 +213,4 @@ def _broker(links: Links, broker: MetadataResponseBroker) -> BrokerData:
         rack=broker.rack,
         configs=links.related(*place, "configs"),
         partition_replicas=links.related(*place, "partition-replicas"),
-    )
-
-
-def _reassignment(links: Links, one: Reassignment) -> ReassignmentData:
-    place = ("topics", one.topic, "partitions", one.partition)
-    crn = f"topic={one.topic}/partition={one.partition}/reassignment"
-    return ReassignmentData(
-        metadata=links.metadata(*place, "reassignment", crn=crn),
-        cluster_id=links.cluster_id,
-        topic_name=one.topic,
-        partition_id=one.partition,
-        adding_replicas=one.adding_replicas,
-        removing_replicas=one.removing_replicas,
-        replicas=links.related(*place, "replicas"),
     )

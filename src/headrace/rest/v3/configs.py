@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
+from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -55,6 +56,15 @@ class Changes(msgspec.Struct, frozen=True):
     validate_only: bool = False
 
 
+class TopicChange(ChangeEntry, frozen=True, kw_only=True):
+    topic_name: str
+
+
+class TopicChanges(msgspec.Struct, frozen=True):
+    data: Annotated[list[TopicChange], Meta(min_length=1)]
+    validate_only: bool = False
+
+
 class Owner(NamedTuple):
     """Whose settings are meant: a topic's, a broker's or those of all brokers."""
 
@@ -98,6 +108,15 @@ class ConfigRoutes:
                 (CLUSTER,),
                 answer=Collection[ConfigData],
                 errors=MISSING,
+            ),
+            Operation(
+                "POST",
+                f"{base}/topics/-/configs:alter",
+                self.alter_topics,
+                "Change settings of several topics, once none of the changes is refused.",
+                (CLUSTER,),
+                body=TopicChanges,
+                errors=_CHANGED,
             ),
             Operation(
                 "GET",
@@ -179,11 +198,20 @@ class ConfigRoutes:
     async def alter(self, request: Request) -> Response:
         context, owner = await self._whose(request)
         body = await json_body(request, Changes)
-        changes = [
-            ConfigChange(name=one.name, operation=one.operation.lower(), value=one.value)
-            for one in body.data
-        ]
+        changes = [_step(one) for one in body.data]
         return await self._change(context, owner, changes, validate_only=body.validate_only)
+
+    async def alter_topics(self, request: Request) -> Response:
+        """All are tried out before the first is changed, so a mistake changes nothing."""
+        context = await Context.of(self._service, request)
+        body = await json_body(request, TopicChanges)
+        wanted: dict[str, list[ConfigChange]] = {}
+        for one in body.data:
+            wanted.setdefault(one.topic_name, []).append(_step(one))
+        for is_trial in (True,) if body.validate_only else (True, False):
+            for topic, changes in wanted.items():
+                await self._change(context, Owner("topic", topic), changes, validate_only=is_trial)
+        return nothing()
 
     async def of_all_topics(self, request: Request) -> Response:
         return await self._of_everyone(request, "topic", "topics")
@@ -244,6 +272,10 @@ class ConfigRoutes:
                 raise not_found(f"Broker {number} cannot be found.")
             return context, Owner("broker", str(number))
         return context, Owner("broker", CLUSTER_DEFAULT)
+
+
+def _step(one: ChangeEntry) -> ConfigChange:
+    return ConfigChange(name=one.name, operation=one.operation.lower(), value=one.value)
 
 
 def entries_of(admin: Admin, owner: Owner) -> list[ConfigEntry]:

@@ -28,6 +28,7 @@ from headrace.rest.v3.answers import (
     not_found,
     nothing,
 )
+from headrace.rest.v3.outcomes import PartitionName
 from headrace.rest.v3.resources import (
     AssignmentData,
     Collection,
@@ -65,6 +66,12 @@ class NewOffsets(msgspec.Struct, frozen=True):
     """Where a group without members is to read on."""
 
     data: list[OffsetEntry]
+
+
+class GivenUpOffsets(msgspec.Struct, frozen=True):
+    """Partitions that a group is to forget what it has committed for."""
+
+    data: Annotated[list[PartitionName], Meta(min_length=1)]
 
 
 class Lag(NamedTuple):
@@ -164,6 +171,15 @@ class GroupRoutes:
                 at,
                 body=NewOffsets,
                 errors={**MISSING, 400: "The group has members."},
+            ),
+            Operation(
+                "POST",
+                f"{group}/offsets:delete",
+                self.delete_offsets,
+                "Forget what a group has committed for partitions that it does not read.",
+                at,
+                body=GivenUpOffsets,
+                errors={**MISSING, 400: "The group reads them."},
             ),
             Operation(
                 "DELETE",
@@ -276,6 +292,18 @@ class GroupRoutes:
 
         def ask(admin: Admin) -> None:
             for outcome in admin.groups.reset(context.group, wanted):
+                check(outcome)
+
+        await context.ask(ask)
+        return nothing()
+
+    async def delete_offsets(self, request: Request) -> Response:
+        context = await Context.of(self._service, request)
+        body = await json_body(request, GivenUpOffsets)
+        places = {(one.topic_name, one.partition_id) for one in body.data}
+
+        def ask(admin: Admin) -> None:
+            for outcome in admin.groups.delete_offsets(context.group, places):
                 check(outcome)
 
         await context.ask(ask)

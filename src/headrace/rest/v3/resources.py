@@ -7,6 +7,8 @@ import msgspec
 from msgspec import field
 from starlette.requests import Request
 
+from headrace.client.descriptions import QuorumReplica, ReplicaSize
+
 T = TypeVar("T")
 
 
@@ -61,6 +63,38 @@ class BrokerData(msgspec.Struct, frozen=True, kw_only=True):
     rack: str | None
     configs: Related
     partition_replicas: Related
+
+
+class FeatureData(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str = "KafkaFeature"
+    metadata: Metadata
+    cluster_id: str
+    name: str
+    min_version: int
+    max_version: int
+    finalized_version: int | None
+
+
+class QuorumData(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str = "KafkaQuorum"
+    metadata: Metadata
+    cluster_id: str
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    replicas: list[QuorumReplica]
+
+
+class LogDirectoryData(msgspec.Struct, frozen=True, kw_only=True):
+    kind: str = "KafkaLogDir"
+    metadata: Metadata
+    cluster_id: str
+    broker_id: int
+    path: str
+    error: str | None
+    total_bytes: int | None
+    usable_bytes: int | None
+    replicas: list[ReplicaSize]
 
 
 class Synonym(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Topics, partitions and replicas of version 3."""
 
 import re
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -297,6 +298,12 @@ def described(admin: Admin, name: str) -> TopicDescription:
     if failed[0].error == UnknownTopicOrPartition().name:
         raise unknown_topic()
     raise failure_of(failed[0])
+
+
+def check_partitions(admin: Admin, topic: str, numbers: Iterable[int]) -> None:
+    """Refuse partitions that a topic does not have."""
+    if not {one.partition for one in described(admin, topic).partitions}.issuperset(numbers):
+        raise partition_not_found()
 
 
 def unknown_topic() -> RestError:
