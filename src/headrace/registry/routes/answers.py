@@ -34,11 +34,11 @@ class SchemaAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     aliases: list[str] | None = None
 
 
-class SchemaById(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A schema, and one of the versions that it is."""
+class SchemaById(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A schema, and one of the versions that it is; a guid stands for no version."""
 
-    subject: str | None
-    version: int | None
+    subject: str | None = None
+    version: int | None = None
     guid: str
     schema_type: str = msgspec.field(name="schemaType")
     schema: str

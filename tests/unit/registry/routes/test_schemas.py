@@ -32,7 +32,9 @@ async def test_schemas_are_listed_by_prefix_and_latest(client: httpx2.AsyncClien
 async def test_a_schema_is_found_by_its_guid(client: httpx2.AsyncClient) -> None:
     answer = await client.post("/subjects/a/versions", json={"schema": STRING})
     guid = answer.json()["guid"]
-    assert (await client.get(f"/schemas/guids/{guid}")).json()["schema"] == STRING
+    found = (await client.get(f"/schemas/guids/{guid}")).json()
+    assert found["schema"] == STRING
+    assert "subject" not in found
     assert (await client.get(f"/schemas/guids/{guid}/ids")).json() == [{"context": ".", "id": 1}]
 
 
