@@ -84,7 +84,10 @@ Decode = Callable[[bytes | None, bytes | None], tuple[Any, Any]]
 
 
 def decoder_of(kinds: Mapping[type[Key], type[msgspec.Struct] | None]) -> Decode:
-    """Reads records of these kinds, by their keys; any other is an `UnknownRecord`."""
+    """Reads records of these kinds, by their keys; any other is an `UnknownRecord`.
+
+    A value without bytes says what no value says: Karapace deletes so.
+    """
     keys = msgspec.json.Decoder(reduce(or_, kinds))
     values = {key: msgspec.json.Decoder(kind) for key, kind in kinds.items() if kind is not None}
 
@@ -92,7 +95,7 @@ def decoder_of(kinds: Mapping[type[Key], type[msgspec.Struct] | None]) -> Decode
         try:
             found = keys.decode(key or b"")
             decoder = values.get(type(found))
-            told = None if value is None or decoder is None else decoder.decode(value)
+            told = decoder.decode(value) if value and decoder is not None else None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise UnknownRecord(f"key {(key or b'')[:200]!r}: {error}") from error
         return found, told
