@@ -41,3 +41,10 @@ def serving(bootstrap: str, log: Path) -> Iterator[Served]:
     ):
         (cluster,) = client.get("/v3/clusters").json()["data"]
         yield Served(client, cluster["metadata"]["self"])
+
+
+def metric(url: str, name: str) -> float:
+    """A figure of a proxy's page for Prometheus."""
+    page = httpx2.get(f"{url}/metrics", timeout=60).text
+    (line,) = [one for one in page.splitlines() if one.startswith(f"{name} ")]
+    return float(line.split()[1])

@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients import create_topic, read, read_values, topic_configs, unique_name
 from tests.nodes import Node, eventually
-from tests.rest_clients import Served, serving
+from tests.rest_clients import Served, metric, serving
 from tests.rest_proxies import V2, proxy
 
 
@@ -364,6 +364,13 @@ def test_without_an_authorizer_access_rules_are_refused_clearly(
 ) -> None:
     answer = served.get("/acls", 400)
     assert (answer["error_code"], "No Authorizer" in answer["message"]) == (40002, True)
+
+
+def test_records_that_are_written_are_counted(served: Served, topic: str) -> None:
+    url, name = str(served.client.base_url).rstrip("/"), "headrace_rest_records_written_total"
+    before = metric(url, name)
+    produce(served, topic, {"value": {"type": "JSON", "data": 1}})
+    assert metric(url, name) - before == 1
 
 
 def test_another_cluster_is_not_here(served: Served) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.clients import Sent, create_topic, produce, read, unique_name, values
 from tests.nodes import Node, eventually
+from tests.rest_clients import metric
 from tests.rest_proxies import Proxy, proxy
 
 SECRET = "a-secret-of-some-length"
@@ -233,6 +234,7 @@ def test_a_paused_subscription_goes_on_where_it_was(running: Proxy, node: Node) 
         eventually(lambda: status(url)["lag"] == 0)
         assert httpx2.post(f"{url}/pause", timeout=30).json()["paused"] is True
         assert status(url)["state"] == "paused"
+        assert metric(running.url, "headrace_rest_webhook_records_delivered_total") >= 1
         produce(node, topic, values("b"))
         assert httpx2.post(f"{url}/resume", timeout=30).json()["paused"] is False
         eventually(lambda: server.values == ["a", "b"])

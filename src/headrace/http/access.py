@@ -121,7 +121,8 @@ class Access:
             return
         principal = await self._admitted(scope)
         if principal is not None:
-            await self._app({**scope, SCOPE_KEY: principal}, receive, send)
+            scope[SCOPE_KEY] = principal  # Not in a copy: who counts reads the same scope.
+            await self._app(scope, receive, send)
             return
         if scope["type"] == "websocket":  # Refused before it opens: the client sees a 403.
             await send({"type": "websocket.close", "code": 1008, "reason": ""})

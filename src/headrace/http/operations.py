@@ -13,8 +13,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from headrace.http.errors import JSON, ErrorBody
+from headrace.http.metrics import OPERATION_KEY
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -59,8 +61,20 @@ class Operation:
         return "_".join((self.method.lower(), *("all" if one == "-" else one for one in words)))
 
 
+class OperationRoute(Route):
+    """A route that leaves word which operation a request was, for those that count."""
+
+    def __init__(self, operation: Operation) -> None:
+        super().__init__(operation.path, operation.endpoint, methods=[operation.method])
+        self._label = f"{operation.method} {operation.path}"
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[OPERATION_KEY] = self._label
+        await super().handle(scope, receive, send)
+
+
 def routes(operations: Iterable[Operation]) -> list[Route]:
-    return [Route(one.path, one.endpoint, methods=[one.method]) for one in operations]
+    return [OperationRoute(one) for one in operations]
 
 
 def openapi(

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from headrace.rest.admin_pool import AdminPool
-from headrace.rest.sending import RecordSender
+from headrace.rest.sending import RecordSender, Written
 from headrace.rest.settings import RestSettings
 from headrace.rest.transactional import TransactionPool
 
@@ -16,8 +16,14 @@ _SENDERS_MAX = 8
 class Clients:
     """Made when first needed; one that is never used costs nothing."""
 
-    def __init__(self, settings: RestSettings, identity: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        settings: RestSettings,
+        identity: Mapping[str, str],
+        written: Written | None = None,
+    ) -> None:
         self._settings = settings
+        self._written = written
         self._identity = identity
         self._senders: OrderedDict[tuple[tuple[str, str], ...], RecordSender] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
@@ -41,6 +47,7 @@ class Clients:
                 timeout_s=self._settings.timeout_s,
                 buffer_bytes_max=self._settings.produce_buffer_bytes,
                 name_topic=self._name_topic,
+                written=self._written,
             )
             if len(self._senders) > _SENDERS_MAX:
                 self._close_oldest()

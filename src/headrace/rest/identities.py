@@ -17,6 +17,7 @@ from headrace.errors import InvalidConfig
 from headrace.http.principals import Principal, principal_of
 from headrace.rest.clients import Clients
 from headrace.rest.errors import KAFKA_AUTHORIZATION, RestError
+from headrace.rest.sending import Written
 from headrace.rest.settings import RestSettings
 from headrace.settings.properties import read_entries
 
@@ -41,6 +42,7 @@ class Identities:
                 f" it must be one of {', '.join(Mode)}"
             ) from None
         self._settings = settings
+        self.written = Written()
         self._mapped = _mapped(settings) if self._mode is Mode.FILE else {}
         self._clients: OrderedDict[tuple[str, str], Clients] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
@@ -51,7 +53,8 @@ class Identities:
         key = self._key(principal)
         found = self._clients.get(key)
         if found is None:
-            found = self._clients[key] = Clients(self._settings, self._properties(principal))
+            properties = self._properties(principal)
+            found = self._clients[key] = Clients(self._settings, properties, self.written)
             if len(self._clients) > self._settings.client_identities_max:
                 _, oldest = self._clients.popitem(last=False)
                 task = asyncio.ensure_future(oldest.close())
@@ -65,7 +68,7 @@ class Identities:
         """The clients that speak in the proxy's own name."""
         key = (_OWN, _OWN)
         if key not in self._clients:
-            self._clients[key] = Clients(self._settings, {})
+            self._clients[key] = Clients(self._settings, {}, self.written)
         return self._clients[key]
 
     def name_of(self, scope: Mapping[str, Any]) -> str:

@@ -13,8 +13,11 @@ from starlette.routing import BaseRoute
 from headrace.http import cors
 from headrace.http.access import Access, Door
 from headrace.http.errors import JSON
+from headrace.http.metrics import Counted
+from headrace.http.metrics import page as metrics_page
 from headrace.http.operations import Operation, openapi, routes
 from headrace.rest.errors import ErrorBody, handlers, rendered
+from headrace.rest.metrics import families
 from headrace.rest.page import page
 from headrace.rest.push.routes import StreamRoutes
 from headrace.rest.service import Service
@@ -33,6 +36,7 @@ from headrace.rest.v3.records import RecordRoutes
 from headrace.rest.v3.storage import StorageRoutes
 from headrace.rest.v3.transactions import TransactionRoutes
 from headrace.rest.webhooks.routes import SubscriptionRoutes
+from headrace.runtime.exposition import CONTENT_TYPE
 
 OPEN_PATHS = ("/health", "/ready")
 _TITLE = "Headrace REST proxy"
@@ -52,7 +56,7 @@ def application(
     operations = [*operations_of(service), *more_operations]
     described = _Description(service, operations, door or Door())
     origins = service.settings.origins
-    middleware = cors.middleware(origins)
+    middleware = [Middleware(Counted, metrics=service.metrics), *cors.middleware(origins)]
     middleware.append(Middleware(cors.OwnPages, origins=origins, render=rendered))
     if door is not None and not door.is_open:
         middleware.append(Middleware(Access, door=door, open_paths=OPEN_PATHS, render=rendered))
@@ -103,6 +107,9 @@ class _Description:
             Operation("GET", "/openapi.json", self.openapi, "The description of all operations."),
             Operation("GET", "/health", self.health, "Whether it works.", answer=Status),
             Operation("GET", "/ready", self.ready, "Whether a broker answers.", answer=Status),
+            Operation(
+                "GET", "/metrics", self.metrics, "For Prometheus.", answer_types=(CONTENT_TYPE,)
+            ),
         ]
 
     async def page(self, request: Request) -> Response:
@@ -123,6 +130,9 @@ class _Description:
 
     async def health(self, request: Request) -> Response:
         return Response(msgspec.json.encode(Status("healthy")), media_type=JSON)
+
+    async def metrics(self, request: Request) -> Response:
+        return metrics_page(families(self._service))
 
     async def ready(self, request: Request) -> Response:
         """Asked in the proxy's own name, so it says nothing of the caller's rights."""

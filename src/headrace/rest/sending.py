@@ -61,6 +61,16 @@ class OutgoingRecord(msgspec.Struct, gc=False):
     headers: Headers | None = None
 
 
+class Written:
+    """How many records were written, and how many were not, by all that share it."""
+
+    __slots__ = ("failures", "records")
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.failures = 0
+
+
 class Sent:
     """What became of a record. It is the callback that librdkafka calls, so it does little."""
 
@@ -138,6 +148,7 @@ class RecordSender:
         timeout_s: float,
         buffer_bytes_max: int,
         name_topic: Callable[[str], Awaitable[None]],
+        written: Written | None = None,
     ) -> None:
         given, _ = split(properties)
         self._settings: dict[str, Any] = {
@@ -150,6 +161,7 @@ class RecordSender:
             self._settings["enable.idempotence"] = given.get("enable.idempotence", False)
         self._timeout_s = timeout_s
         self._name_topic = name_topic
+        self._written = written or Written()
         self._producer = created(confluent_kafka.Producer, self._settings)
         self._topics = _TopicSizes()
         self._loop = asyncio.get_running_loop()
@@ -268,7 +280,10 @@ class RecordSender:
     def _settle(self, topic: str, size: int, sent: Sequence[Sent]) -> None:
         """Nothing of a request is on its way any more."""
         self._waiting_bytes -= size
-        if any(one.error is not None and one.error.code() in _GONE for one in sent):
+        errors = [one.error for one in sent if one.error is not None]
+        self._written.records += len(sent) - len(errors)
+        self._written.failures += len(errors)
+        if any(error.code() in _GONE for error in errors):
             self._topics.forget(topic)
         self._wake_waiters()
 

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 from starlette.requests import HTTPConnection
 
+from headrace.http.metrics import HttpMetrics
 from headrace.rest.clients import Clients
 from headrace.rest.identities import Identities
 from headrace.rest.instances import ConsumerInstances
@@ -19,6 +20,7 @@ class Service:
 
     def __init__(self, settings: RestSettings) -> None:
         self.settings = settings
+        self.metrics = HttpMetrics()
         self.identities = Identities(settings)
         self.schemas = Schemas(settings)
         self.instances = ConsumerInstances(settings, self.schemas)

@@ -1,12 +1,13 @@
 """The application as a whole, where no broker answers."""
 
 from collections.abc import AsyncIterator
+from hashlib import sha256
 from typing import Any
 
 import httpx2
 import pytest
 
-from headrace.http.access import Door, TokenFile
+from headrace.http.access import Door, KnownToken, TokenFile
 from headrace.http.operations import Operation
 from headrace.rest.routes import application, operations_of
 from headrace.rest.service import Service
@@ -36,6 +37,34 @@ async def test_a_broker_that_does_not_answer_is_told(service: Service, path: str
 async def test_the_proxy_itself_is_healthy_all_the_same(service: Service) -> None:
     async with client(application(service)) as asking:
         assert (await asking.get("/health")).json() == {"status": "healthy"}
+
+
+async def test_requests_are_counted_by_operation_and_status(service: Service) -> None:
+    async with client(application(service)) as asking:
+        await asking.get("/health")
+        await asking.post("/topics/a", content=b"{}")
+        await asking.post("/topics/b", content=b"{}")
+        await asking.get("/nothing/here")
+        page = (await asking.get("/metrics")).text
+    lines = [line for line in page.splitlines() if line.startswith("headrace_rest_requests_total")]
+    assert lines == [
+        'headrace_rest_requests_total{operation="GET /health",status="200"} 1',
+        'headrace_rest_requests_total{operation="POST /topics/{topic}",status="415"} 2',
+        'headrace_rest_requests_total{operation="none",status="404"} 1',
+    ]
+    assert "headrace_rest_records_written_total 0" in page
+    assert "headrace_rest_push_clients 0" in page
+
+
+async def test_who_may_not_ask_is_counted_and_who_may_by_what_they_asked(service: Service) -> None:
+    door = Door(tokens=TokenFile((KnownToken("ada", sha256(b"secret").digest()),), False))
+    async with client(application(service, door)) as asking:
+        await asking.get("/openapi.json")
+        headers = {"Authorization": "Bearer secret"}
+        await asking.get("/openapi.json", headers=headers)
+        page = (await asking.get("/metrics", headers=headers)).text
+    assert '_requests_total{operation="none",status="401"} 1' in page
+    assert '_requests_total{operation="GET /openapi.json",status="200"} 1' in page
 
 
 async def test_the_root_is_a_page_for_people_and_nothing_for_programs(service: Service) -> None:

@@ -156,6 +156,7 @@ class MultiTopicRoutes:
         ]
         pool = self._service.clients(request).transactions
         written = await pool.run(records, _offsets(body.consumer_offsets))
+        self._service.identities.written.records += len(written)
         results = [
             self._production(request, one.topic_name, cluster_id).shown(
                 ready, place.partition, place.offset, place.timestamp_ms

@@ -49,6 +49,13 @@ class Status(msgspec.Struct):
         self.last_error = reason
         self.last_error_at_ms = int(time.time() * 1000)
 
+    def add(self, other: "Status") -> None:
+        """Count what the other counted as well."""
+        self.delivered += other.delivered
+        self.filtered += other.filtered
+        self.failed_attempts += other.failed_attempts
+        self.dead_letters += other.dead_letters
+
 
 class GivenUp(Exception):
     """Neither the target nor dead letters take a batch; what it says names the batch."""

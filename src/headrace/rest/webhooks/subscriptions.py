@@ -34,6 +34,7 @@ class Subscriptions:
         self._secrets = _secrets(settings)
         self._store: SubscriptionStore | None = None
         self._works: dict[str, tuple[Work, asyncio.Task[None]]] = {}
+        self._ended = Status()
         self._changes: set[asyncio.Task[None]] = set()
         self._changing = asyncio.Lock()
         self._is_stopping = False
@@ -102,6 +103,17 @@ class Subscriptions:
         work.status.lag = await work.lag()
         return work.status
 
+    @property
+    def running_count(self) -> int:
+        return len(self._works)
+
+    def totals(self) -> Status:
+        """What was done for all subscriptions since the start, those that have ended included."""
+        total = Status()
+        for one in (self._ended, *(work.status for work, _ in self._works.values())):
+            total.add(one)
+        return total
+
     async def _give_up(self, name: str, subscription: Subscription, reason: str) -> None:
         """Pause it on all proxies, unless it is another subscription by now."""
         store = self._opened()
@@ -132,9 +144,11 @@ class Subscriptions:
     async def _follow(self, name: str) -> None:
         """One change at a time, so that the last one counts however many come together."""
         async with self._changing:
-            _, before = self._works.pop(name, (None, None))
-            if before is not None:
-                await cancelled(before)
+            if name in self._works:
+                work, task = self._works[name]
+                await cancelled(task)
+                del self._works[name]  # Not before: meanwhile the totals would go back.
+                self._ended.add(work.status)
             wanted = None if self._store is None else self._store.all.get(name)
             if wanted is None or wanted.paused or self._is_stopping:
                 return
