@@ -17,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest
 TWICE = $(PYTEST) -q -n $(JOBS) $(1) || { echo "Once more, alone, what failed:"; \
   $(PYTEST) -q --last-failed --last-failed-no-failures=none $(1); }
 
-.PHONY: run test check format lint types unit integration interop spark example bench bench-spark bench-http requirements docs clean
+.PHONY: run test check format lint types unit integration interop spark example bench compiled bench-spark bench-http requirements docs clean
 
 # A node, and beside it a schema registry, a REST proxy and a pipeline on Spark.
 # PIPELINE=no REGISTRY=no REST=no starts the node alone; REGISTRY=127.0.0.1:18081 moves the registry.
@@ -63,17 +63,21 @@ spark: $(VENV)/installed-dev
 example: $(VENV)/installed-spark
 	$(BIN)/python -m examples.pipelines $(NAME) $(ARGS)
 
-bench: $(VENV)/installed-dev
+bench: $(VENV)/installed-dev compiled
 	$(BIN)/python -m benchmarks $(ARGS)
 
+# What is measured starts processes, and those of an installed package compile nothing.
+compiled: $(VENV)/installed-dev
+	@$(BIN)/python -m compileall -q src
+
 # Spark's source beside its stock connector, planning a hundred tables, serving a million rows.
-bench-spark: $(VENV)/installed-dev
+bench-spark: $(VENV)/installed-dev compiled
 	$(BIN)/python -m benchmarks.spark_source $(ARGS)
 	$(BIN)/python -m benchmarks.pipeline_planning
 	$(BIN)/python -m benchmarks.serving
 
 # What requests to the HTTP products cost, in CPU of each process.
-bench-http: $(VENV)/installed-dev
+bench-http: $(VENV)/installed-dev compiled
 	$(BIN)/python -m benchmarks.http $(ARGS)
 	$(BIN)/python -m benchmarks.registry
 
@@ -95,7 +99,7 @@ $(VENV)/bin/python:
 $(VENV)/installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Headrace into $(VENV) ..."
 	@$(call INSTALL,services)
-	@$(BIN)/python -m compileall -q src/headrace
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/installed-spark: $(VENV)/bin/python pyproject.toml constraints.txt
@@ -106,5 +110,5 @@ $(VENV)/installed-spark: $(VENV)/bin/python pyproject.toml constraints.txt
 $(VENV)/installed-dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	@echo "Installing Headrace and its test tools into $(VENV) ..."
 	@$(call INSTALL,dev)
-	@$(BIN)/python -m compileall -q src/headrace
+	@$(BIN)/python -m compileall -q src
 	@touch $@ $(VENV)/installed $(VENV)/installed-spark
