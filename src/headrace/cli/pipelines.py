@@ -102,18 +102,21 @@ def check(
 ) -> int:
     """Tell all that is wrong with pipelines, without running them.
 
-    Reads the files, follows who reads whom, asks brokers for the topics, and lets Spark analyse
-    every query over empty tables. Exits with 1 if something is wrong.
+    Reads the files, follows who reads whom and asks brokers for the topics, which takes a second.
+    If all is well, lets Spark analyse every query over empty tables. Exits with 1 if something is
+    wrong.
     """
     from headrace.pipelines.analysing import checking
     from headrace.pipelines.commands import load_all, open_spark
 
     pipelines = load_all(_or_here(folders), _overrides(given))
     topics = None if offline else checking.check_topics
-    if not (no_spark or as_json):
-        _tell_start()
-    spark = None if no_spark else open_spark(pipelines)
-    reports = [checking.check(pipeline, topics=topics, spark=spark) for pipeline in pipelines]
+    reports = [checking.check(pipeline, topics=topics) for pipeline in pipelines]
+    if not no_spark and not any(report.problems for report in reports):
+        if not as_json:
+            _tell_start()
+        spark = open_spark(pipelines)
+        reports = [checking.analysed(report, spark) for report in reports]
     if as_json:
         print_json([_report_values(report) for report in reports])
     else:

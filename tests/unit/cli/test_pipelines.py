@@ -31,11 +31,12 @@ def test_a_new_pipeline_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out.endswith("shop: 1 source, 3 datasets, 2 flows: fine\n")
 
 
-def test_a_wrong_pipeline_fails_the_check(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_wrong_pipeline_fails_the_check_before_spark_is_started(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("headrace.pipelines.commands.open_spark", lambda _: pytest.fail("started"))
     folder = write_folder(tmp_path, {"a.sql": TABLE.replace("orders", "odrers")})
-    assert call("check", folder, "--offline", "--no-spark") == 1
+    assert call("check", folder, "--offline") == 1
     output = capsys.readouterr()
     assert "a.sql:1: there is no sources.odrers" in output.err
     assert output.out.endswith("1 problem\n")

@@ -1,7 +1,8 @@
 """The dry run: all that can be known to be wrong with a pipeline before it runs, in seconds.
 
 Files, names, circles and ways of reading need nothing; topics need a broker; columns need Spark,
-but no data. Each step goes as far as it can, so that one run tells all.
+but no data. Each step goes as far as it can, so that one run tells all. Spark takes long to start,
+so whoever starts it looks at what is known without it first.
 """
 
 import re
@@ -13,13 +14,15 @@ from headrace.errors import HeadraceError
 from headrace.pipelines.analysing import graph as graphs
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.graph import Graph
-from headrace.pipelines.model import Pipeline, Sink, StreamingTable
+from headrace.pipelines.model import SOURCES, Pipeline, Sink, StreamingTable
 from headrace.pipelines.problems import Problem, in_order, nearest
+from headrace.pipelines.sources import source_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOPICS_TIMEOUT_S = 5.0
+NO_SPARK = "columns were not checked, which takes Spark; what functions read is as it is written"
 Columns = tuple[tuple[str, str], ...]
 """Names and types."""
 
@@ -56,6 +59,14 @@ def check(
             notes=(*report.notes, *found.notes),
         )
     return replace(report, problems=tuple(in_order(report.problems)))
+
+
+def analysed(report: Report, spark: "SparkSession") -> Report:
+    """A report on what can be told without Spark, with what Spark has to say."""
+    found = _with_spark(report.pipeline, spark)
+    notes = dict.fromkeys((*found.notes, *(note for note in report.notes if note != NO_SPARK)))
+    problems = in_order((*report.problems, *found.problems))
+    return replace(found, problems=tuple(problems), notes=tuple(notes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +120,27 @@ def _topics_to_come(pipeline: Pipeline, present: set[str]) -> Iterator[str]:
             )
 
 
+def _wrong_sources(pipeline: Pipeline) -> Iterator[Problem]:
+    """Options and schemas that no reader takes; what only a registry knows is not asked for."""
+    from headrace.spark.decoding import decoder_of
+    from headrace.spark.source.options import parse
+
+    for source in pipeline.sources.values():
+        if source.connector != "headrace":
+            continue
+        options = source_options(source, pipeline.settings)
+        try:
+            parse(options, is_streaming=True)
+            if not any(name.lower() == "schema.registry.url" for name in options):
+                decoder_of(options)
+        except HeadraceError as error:
+            yield Problem(f"{SOURCES}.{source.name}: {error}", source.place)
+
+
 def _without_spark(pipeline: Pipeline) -> Report:
     graph = graphs.graph_of(pipeline)
-    note = "columns were not checked, for want of Spark; what functions read is as it is written"
-    found = (*graphs.problems(graph), *promotion.problems(graph))
-    return Report(graph, found, (note, *promotion.unpartitioned(pipeline)))
+    found = (*graphs.problems(graph), *promotion.problems(graph), *_wrong_sources(pipeline))
+    return Report(graph, found, (NO_SPARK, *promotion.unpartitioned(pipeline)))
 
 
 def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:

@@ -18,6 +18,7 @@ from headrace.pipelines.declaring.settings_tables import (
     ZoneTable,
     converted,
 )
+from headrace.pipelines.declaring.source_options import option_complaint
 from headrace.pipelines.intervals import schedule_complaint, seconds_of
 from headrace.pipelines.model import (
     QUARANTINE,
@@ -192,6 +193,10 @@ class SettingsFile:
         options = {key: _scalar_text(value) for key, value in table.options.items()}
         if table.message is not None:
             options["message"] = table.message
+        if table.connector == "headrace":
+            for key in table.options:
+                if wrong := option_complaint(name, key):
+                    self._complain(wrong, f"{section}.options", key)
         has_registry = "schema.registry.url" in options
         if table.format != "bytes" and table.schema is None and not has_registry:
             self._complain(
@@ -241,6 +246,13 @@ class SettingsFile:
             seconds_of(table.trigger)
         except ValueError as error:
             self._complain(str(error), "pipeline", "trigger")
+        if table.master.startswith("k8s://") and not re.search(r":\d+/?$", table.master):
+            self._complain(
+                f"{table.master} has no port, which Spark asks for also if it is 443: write"
+                f" {table.master.rstrip('/')}:443",
+                "pipeline",
+                "master",
+            )
         if wrong := schedule_complaint(table.refresh):
             self._complain(wrong, "pipeline", "refresh")
         if table.driver_rows_max < 0:

@@ -35,3 +35,41 @@ def test_a_broker_that_does_not_answer_is_a_note(tmp_path: Path) -> None:
     found = check_topics(load_folder(tmp_path, {"a.sql": TABLE}, settings), timeout_s=0.5)
     assert found.problems == ()
     assert "topics were not checked: cannot reach 127.0.0.1:1" in found.notes[0]
+
+
+WRONG_SOURCES = """
+[pipeline]
+name = "shop"
+[sources.a]
+format = "json"
+schema = "id BIGNT"
+[sources.b.options]
+maxOffsetsPerTrigger = 0
+[sources.c]
+format = "avro"
+[sources.c.options]
+schema.registry.url = "http://nowhere.invalid"
+"""
+
+
+def test_sources_and_zones_that_cannot_be_are_told_without_spark(tmp_path: Path) -> None:
+    """All at once, each with its line; what only a registry knows is left to Spark."""
+    sql = (
+        "CREATE STREAMING TABLE raw.x KEYS (id) AS SELECT * FROM STREAM(sources.a);\n"
+        "CREATE MATERIALIZED VIEW staging.y AS SELECT * FROM refined.z;\n"
+        "CREATE MATERIALIZED VIEW refined.z AS SELECT * FROM staging.y;\n"
+    )
+    found = [
+        str(one) for one in check(load_folder(tmp_path, {"a.sql": sql}, WRONG_SOURCES)).problems
+    ]
+    wanted = [
+        ("a.sql:1: ", "raw.x keeps one row per id"),
+        ("a.sql:2: ", "staging.y -> refined.z -> staging.y"),
+        ("a.sql:2: ", "staging.y reads refined.z"),
+        ("pipeline.toml:4: ", "sources.a: "),
+        ("pipeline.toml:7: ", "sources.b: maxOffsetsPerTrigger is '0'"),
+    ]
+    assert [line.startswith(place) for line, (place, _) in zip(found, wanted, strict=True)] == [
+        True
+    ] * len(wanted), "\n".join(found)
+    assert [text in line for line, (_, text) in zip(found, wanted, strict=True)] == [True] * 5

@@ -276,3 +276,22 @@ def test_a_folder_without_a_pipeline_says_how_to_make_one(tmp_path: Path) -> Non
         SettingsFile(tmp_path)
     with pytest.raises(PipelineError, match="there is no folder"):
         SettingsFile(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("master", "told"),
+    [
+        (
+            "k8s://https://kubernetes.default.svc",
+            ["pipeline.toml:3: k8s://https://kubernetes.defa"],
+        ),
+        ("k8s://https://kubernetes.default.svc:443", []),
+        ("spark://host:7077", []),
+    ],
+)
+def test_a_master_on_kubernetes_needs_its_port(
+    master: str, told: list[str], tmp_path: Path
+) -> None:
+    file = read(tmp_path, f'[pipeline]\nname = "x"\nmaster = "{master}"\n')
+    file.settings()
+    assert [str(one)[:46] for one in file.problems] == told
