@@ -4,6 +4,9 @@ The head of a request (its first line and its headers) is held in memory before 
 refuse it, so it is bounded here. uvicorn's protocol bounds neither; this one counts what has come
 since the parser last told of a head or a part of a body, which bounds trailers too, and closes
 connections that do not bring a head to its end. A request that arrives in one piece sets no timer.
+
+There are only so many connections. Where a new one finds no room, the one goes that has been silent
+for longest: of those that owe a head first, else of those that wait between two requests.
 """
 
 import asyncio
@@ -31,10 +34,30 @@ class HeadTooLarge(HttpError):
     error = "head_too_large"
 
 
+class Silent:
+    """The connections of a server of which nothing is under way, the longest silent first."""
+
+    def __init__(self) -> None:
+        self.without_head: dict[BoundedProtocol, None] = {}
+        """Those that have not brought the head of a request to its end."""
+        self.between_requests: dict[BoundedProtocol, None] = {}
+
+    def leave(self, one: "BoundedProtocol") -> None:
+        self.without_head.pop(one, None)
+        self.between_requests.pop(one, None)
+
+    def longest(self) -> "BoundedProtocol | None":
+        return next(iter(self.without_head), next(iter(self.between_requests), None))
+
+
 class ServerConfig(uvicorn.Config):
-    """uvicorn's settings, and the shape of a product's errors."""
+    """uvicorn's settings, the shape of a product's errors, and who is silent on its server."""
 
     render: Render = staticmethod(rendered)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.silent = Silent()
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -49,6 +72,7 @@ class BoundedProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._render = config.render
+        self._silent = config.silent
         # Counted here, as uvicorn's own refusal is plain text.
         self._connections_max, self.limit_concurrency = self.limit_concurrency, None
         self._bytes_untold = 0
@@ -58,14 +82,18 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self._is_crowded():
+            self._make_room()
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end_wait()
+        self._silent.leave(self)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         if not self._is_done:
+            self._silent.between_requests.pop(self, None)
             self._bytes_untold += len(data)
             super().data_received(data)
             self._look_at_head()
@@ -82,6 +110,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         self._bytes_untold = 0
         super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        # Another request may be under way already, or the connection at its end.
+        if self.cycle.response_complete and not self._is_done and not self.transport.is_closing():
+            self._silent.between_requests[self] = None
 
     def handle_websocket_upgrade(self) -> None:
         self._is_done = True
@@ -101,9 +135,20 @@ class BoundedProtocol(HttpToolsProtocol):
         elif self.cycle is None or self.cycle.response_complete:
             self._await_head()
 
+    def _is_crowded(self) -> bool:
+        return self._connections_max is not None and len(self.connections) >= self._connections_max
+
     def _is_full(self) -> bool:
         most = self._connections_max
-        return most is not None and (len(self.connections) >= most or len(self.tasks) >= most)
+        return self._is_crowded() or (most is not None and len(self.tasks) >= most)
+
+    def _make_room(self) -> None:
+        """Silence costs nothing, so whoever makes connections must not keep others out by it."""
+        longest = self._silent.longest()
+        if longest is not None:
+            self._silent.leave(longest)
+            self.connections.discard(longest)  # Now, as the loop tells of its end only later.
+            longest.transport.close()
 
     async def _unavailable(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = self._render(Unavailable("the server has as many connections as it may have"))
@@ -113,11 +158,13 @@ class BoundedProtocol(HttpToolsProtocol):
     def _await_head(self) -> None:
         if self._too_late is None:
             self._too_late = self.loop.call_later(HEAD_SECONDS_MAX, self.transport.close)
+            self._silent.without_head[self] = None
 
     def _end_wait(self) -> None:
         if self._too_late is not None:
             self._too_late.cancel()
             self._too_late = None
+            self._silent.without_head.pop(self, None)
 
     def _refuse(self, error: HttpError) -> None:
         """The last answer of this connection; what still comes is dropped unread."""

@@ -79,7 +79,7 @@ class Loop:
 class Connection:
     """A protocol on a wire, before an application that answers with the length of the body."""
 
-    def __init__(self, connections_max: int = 10) -> None:
+    def __init__(self, connections_max: int = 10, beside: "Connection | None" = None) -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             body = await Request(scope, receive).body()
             await PlainTextResponse(f"{len(body)} bytes")(scope, receive, send)
@@ -90,9 +90,10 @@ class Connection:
         config.render = rendered
         self.loop = Loop()
         self.wire = Wire()
-        self.state = ServerState()
+        self.config: ServerConfig = config if beside is None else beside.config
+        self.state: ServerState = ServerState() if beside is None else beside.state
         self.protocol = BoundedProtocol(
-            config, self.state, {}, cast(asyncio.AbstractEventLoop, self.loop)
+            self.config, self.state, {}, cast(asyncio.AbstractEventLoop, self.loop)
         )
         self.protocol.connection_made(self.wire)
 
@@ -218,6 +219,39 @@ async def test_one_connection_too_many_is_told_in_the_products_shape() -> None:
     assert (status, json.loads(body)["error_code"]) == (503, 503)
     assert b"retry-after: 1" in connection.wire.written
     assert b"connection: close" in connection.wire.written
+
+
+async def test_a_connection_that_finds_no_room_takes_the_place_of_the_longest_silent() -> None:
+    first = Connection(connections_max=4)
+    others = [Connection(beside=first) for _ in range(2)]
+    await others[0].receive(REQUEST[:20])  # A part of a head is no head.
+    latest = Connection(beside=first)
+    await latest.receive(REQUEST)
+    assert [one.wire.is_closed for one in (first, *others, latest)] == [True, False, False, False]
+    assert latest.answer == (200, b"0 bytes")
+
+
+async def test_who_waits_between_requests_stays_while_others_owe_a_head() -> None:
+    polite = Connection(connections_max=3)
+    await polite.receive(REQUEST)
+    silent = Connection(beside=polite)
+    assert [one.wire.is_closed for one in (polite, silent)] == [False, False]
+    third = Connection(beside=polite)
+    assert [one.wire.is_closed for one in (polite, silent)] == [False, True]
+    await third.receive(REQUEST)
+    fourth = Connection(beside=polite)
+    await fourth.receive(REQUEST)
+    assert [one.wire.is_closed for one in (polite, third, fourth)] == [True, False, False]
+
+
+async def test_a_request_that_is_under_way_is_nobody_s_room() -> None:
+    busy = Connection(connections_max=2)
+    start = b"POST /x HTTP/1.1\r\nHost: own\r\nContent-Length: 5\r\n\r\n"
+    busy.protocol.data_received(start)
+    other = Connection(beside=busy)
+    other.protocol.data_received(REQUEST)
+    await busy.receive(b"12345")
+    assert (busy.answer, other.answer[0]) == ((200, b"5 bytes"), 503)
 
 
 async def test_what_is_no_request_is_told_in_the_products_shape() -> None:
