@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import pytest
 from confluent_kafka import KafkaError, Producer
+from kafka import KafkaProducer
+from kafka.errors import InvalidRecordError
 
 from tests.clients import (
     Sent,
@@ -68,6 +70,16 @@ def test_an_unknown_or_foreign_schema_is_refused(registry_node: Node, value: byt
     register(registry_node, "another-value", 8)
     assert refusal(registry_node, topic, Sent(value)) == KafkaError.INVALID_RECORD
     assert read_values(registry_node, topic) == []
+
+
+def test_a_client_that_shows_reasons_is_told_them(registry_node: Node) -> None:
+    """librdkafka does not; kafka-python does, and so does Java."""
+    topic = checked_topic(registry_node)
+    with (
+        KafkaProducer(bootstrap_servers=registry_node.address, enable_idempotence=False) as client,
+        pytest.raises(InvalidRecordError, match="its value names schema id 9, which is not"),
+    ):
+        client.send(topic, payload(9)).get(30)
 
 
 def test_a_bad_record_does_not_stop_the_good_ones_after_it(registry_node: Node) -> None:
