@@ -31,13 +31,6 @@ from headrace.rest.schema_codecs import (
     codec_of,
 )
 from headrace.rest.settings import RestSettings
-from headrace.serdes.clients.subjects import (
-    NoSubject,
-    SubjectName,
-    record_subject,
-    topic_record_subject,
-    topic_subject,
-)
 from headrace.serdes.registry_client import (
     NewSchema,
     RegisteredSchema,
@@ -47,6 +40,13 @@ from headrace.serdes.registry_client import (
     RegistryUnavailable,
 )
 from headrace.serdes.schemas import InvalidSchema, SchemaType
+from headrace.serdes.subject_strategies import (
+    NoSubject,
+    SubjectName,
+    record_subject,
+    topic_record_subject,
+    topic_subject,
+)
 from headrace.serdes.wire_format import ID_SIZE, front_of, id_at_front
 
 T = TypeVar("T")

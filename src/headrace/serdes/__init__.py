@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from headrace.serdes.clients.json_schema import JsonSchemaSerializer as JsonSchemaSerializer
     from headrace.serdes.clients.protobuf import ProtobufDeserializer as ProtobufDeserializer
     from headrace.serdes.clients.protobuf import ProtobufSerializer as ProtobufSerializer
-    from headrace.serdes.clients.subjects import record_subject as record_subject
-    from headrace.serdes.clients.subjects import topic_record_subject as topic_record_subject
-    from headrace.serdes.clients.subjects import topic_subject as topic_subject
     from headrace.serdes.registry_client import NewSchema as NewSchema
     from headrace.serdes.registry_client import Reference as Reference
     from headrace.serdes.registry_client import RegistryClient as RegistryClient
+    from headrace.serdes.subject_strategies import record_subject as record_subject
+    from headrace.serdes.subject_strategies import topic_record_subject as topic_record_subject
+    from headrace.serdes.subject_strategies import topic_subject as topic_subject
 
 # The public names and where they live, imported when first used: a broker imports this package
 # too, and has none of the libraries that the formats need.
@@ -31,9 +31,9 @@ _HOMES = {
     "ProtobufSerializer": "clients.protobuf",
     "Reference": "registry_client",
     "RegistryClient": "registry_client",
-    "record_subject": "clients.subjects",
-    "topic_record_subject": "clients.subjects",
-    "topic_subject": "clients.subjects",
+    "record_subject": "subject_strategies",
+    "topic_record_subject": "subject_strategies",
+    "topic_subject": "subject_strategies",
 }
 
 

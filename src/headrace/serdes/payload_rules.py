@@ -6,20 +6,13 @@ byte of 1 and the GUID in sixteen. Subjects are Confluent's: by topic, by record
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
+from headrace.serdes.subject_strategies import topic_subject
 from headrace.serdes.wire_format import SchemaId, id_at_front, id_in_header, schema_header
+from headrace.settings.subject_strategies import SubjectNameStrategy
 
 _SHOWN_SUBJECTS_MAX = 3
-
-
-class SubjectNameStrategy(StrEnum):
-    """How the subject of a payload's schema is found."""
-
-    TOPIC = "TopicNameStrategy"
-    RECORD = "RecordNameStrategy"
-    TOPIC_RECORD = "TopicRecordNameStrategy"
 
 
 class Registered(Protocol):
@@ -73,9 +66,4 @@ class PayloadRule:
 
     def _expected(self) -> str:
         suffix = "RECORD" if self.strategy is SubjectNameStrategy.TOPIC_RECORD else self.part
-        return f"{self.topic}-{suffix}"
-
-
-def strategy_named(name: str) -> SubjectNameStrategy:
-    """By the short name, or by that of Confluent's class."""
-    return SubjectNameStrategy(name.rpartition(".")[2])
+        return topic_subject(self.topic, suffix, None)

@@ -21,6 +21,7 @@ from headrace.settings.definitions import (
     nearest,
     one_of,
 )
+from headrace.settings.subject_strategies import SubjectNameStrategy
 
 _BOOLEAN, _STRING, _INT = ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.INT
 _LONG, _DOUBLE, _LIST = ConfigType.LONG, ConfigType.DOUBLE, ConfigType.LIST
@@ -144,14 +145,13 @@ _OTHER_ROWS = (
 # Ours: what the broker asks of payloads, by the topic of a schema registry (`_schemas`).
 VALIDATION_CONFIGS = {part: f"headrace.{part}.schema.validation" for part in ("key", "value")}
 STRATEGY_CONFIGS = {part: f"headrace.{part}.subject.name.strategy" for part in ("key", "value")}
-SUBJECT_NAME_STRATEGIES = ("TopicNameStrategy", "RecordNameStrategy", "TopicRecordNameStrategy")
 _CONFLUENT_PACKAGE = "io.confluent.kafka.serializers.subject."
 
 
 def _schema_rows() -> tuple[_Row, ...]:
     names = (
-        *SUBJECT_NAME_STRATEGIES,
-        *(_CONFLUENT_PACKAGE + one for one in SUBJECT_NAME_STRATEGIES),
+        *(one.value for one in SubjectNameStrategy),
+        *(_CONFLUENT_PACKAGE + one for one in SubjectNameStrategy),
     )
     return tuple(
         row
@@ -171,7 +171,7 @@ _PLAIN_DEFAULTS: Mapping[ConfigType, Value] = {
     _LIST: (),
     _BOOLEAN: False,
     _INT: None,
-    _STRING: SUBJECT_NAME_STRATEGIES[0],
+    _STRING: SubjectNameStrategy.TOPIC.value,
 }
 
 

@@ -4,8 +4,10 @@ import uuid
 
 import pytest
 
-from headrace.serdes.payload_rules import PayloadRule, SubjectNameStrategy, strategy_named
+from headrace.serdes.payload_rules import PayloadRule
+from headrace.serdes.subject_strategies import strategy_named
 from headrace.serdes.wire_format import SchemaId
+from headrace.settings.subject_strategies import SubjectNameStrategy
 
 GUID = uuid.UUID("7b0a2c37-8a4b-4f0e-9d7b-3c2f0c0f0a11")
 OTHER_GUID = uuid.UUID("00000000-8a4b-4f0e-9d7b-3c2f0c0f0a11")

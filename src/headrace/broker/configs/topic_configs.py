@@ -75,7 +75,8 @@ def _payload_rules(
     settings: "BrokerSettings",
     schemas: "Registered",
 ) -> "tuple[PayloadRule, ...]":
-    from headrace.serdes.payload_rules import PayloadRule, strategy_named
+    from headrace.serdes.payload_rules import PayloadRule
+    from headrace.serdes.subject_strategies import strategy_named
 
     return tuple(
         PayloadRule(

@@ -13,11 +13,11 @@ from headrace.serdes.clients.migrations import Migration, migration_between
 from headrace.serdes.clients.registry import Registry
 from headrace.serdes.clients.ruled_values import Contract, contract_told, engine_of
 from headrace.serdes.clients.serializer import Context
-from headrace.serdes.clients.subjects import SubjectName, topic_subject
 from headrace.serdes.registry_client import NewSchema, RegisteredSchema
 from headrace.serdes.rules.execution import Action
 from headrace.serdes.rules.executors import Function
 from headrace.serdes.schemas import InvalidSchema
+from headrace.serdes.subject_strategies import SubjectName, topic_subject
 from headrace.serdes.wire_format import (
     GUID_SIZE,
     ID_SIZE,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import TypedDict
 
-from headrace.serdes.clients.subjects import SubjectName
 from headrace.serdes.rules.execution import Action
 from headrace.serdes.rules.executors import Function
+from headrace.serdes.subject_strategies import SubjectName
 
 
 class SerializerOptions(TypedDict, total=False):

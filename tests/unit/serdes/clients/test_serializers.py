@@ -30,10 +30,10 @@ from headrace.serdes.classes import Wire
 from headrace.serdes.clients.deserializer import UnknownSchema
 from headrace.serdes.clients.plain_values import UnfitObject
 from headrace.serdes.clients.serializer import CannotSerialize
-from headrace.serdes.clients.subjects import NoSubject
 from headrace.serdes.json_schema.codec import InvalidValue
 from headrace.serdes.registry_client import RegistryRefusal
 from headrace.serdes.schemas import InvalidSchema
+from headrace.serdes.subject_strategies import NoSubject
 from headrace.serdes.wire_format import UnframedPayload
 from tests.registry_in_memory import RegistryInMemory, guid_of
 

@@ -1,8 +1,12 @@
-"""Under which subject the schema of a record's key or value is registered."""
+"""Under which subject the schema of a record's key or value is registered: the strategies.
+
+Serializers are given one of the functions; topics name one by Confluent's words.
+"""
 
 from collections.abc import Callable
 
 from headrace.errors import HeadraceError
+from headrace.settings.subject_strategies import SubjectNameStrategy
 
 SubjectName = Callable[[str, str, str | None], str]
 """From the topic, the part of the record (`key` or `value`) and the schema's own name."""
@@ -25,6 +29,11 @@ def record_subject(topic: str, part: str, name: str | None) -> str:
 def topic_record_subject(topic: str, part: str, name: str | None) -> str:
     """`orders-com.shop.Order`: several kinds of records in a topic, each with its own versions."""
     return f"{topic}-{_required(name)}"
+
+
+def strategy_named(name: str) -> SubjectNameStrategy:
+    """By the short name, or by that of Confluent's class."""
+    return SubjectNameStrategy(name.rpartition(".")[2])
 
 
 def _required(name: str | None) -> str:
