@@ -62,7 +62,8 @@ class NeedsTransform(HeadraceError):
 @click.option(
     "--transform",
     metavar="MODULE:FUNCTION",
-    help="Makes a new value of each old one; needed where the new schema cannot read the old data.",
+    help="Makes a new value of each old one; needed where the new schema cannot read the old data."
+    " Of Protobuf it is given messages and may return dicts.",
 )
 @registry_options
 @bootstrap_option
@@ -100,8 +101,8 @@ def evolve(
     if data is None and topic is None:
         _show(schemas, old, after, type, references, as_json=as_json)
         return 0
-    if after.type is not SchemaType.AVRO:
-        raise NoSchema(f"{after.label} is of type {after.type}; only data in Avro are moved")
+    if data is not None and after.type is not SchemaType.AVRO:
+        raise NoSchema(f"{after.label} is of type {after.type}; files of --data are Avro's")
     from headrace.cli.schema_migration import loaded_transform, move_container, move_topic
     from headrace.serdes.registry_client import NewSchema
 

@@ -1,4 +1,4 @@
-"""Moves data to a new Avro schema: container files and topics."""
+"""Moves data to a new schema: topics of any type, and Avro's container files."""
 
 import os
 import time
@@ -14,14 +14,16 @@ from headrace.client.reader import RecordReader, Start
 from headrace.errors import HeadraceError
 from headrace.serdes.avro.migration import DROP, Transform, migrate_container
 from headrace.serdes.avro.parsing import parse
-from headrace.serdes.clients.avro import AvroDeserializer, AvroSerializer
 from headrace.serdes.registry_client import NewSchema
+from headrace.serdes.schemas import SchemaType
 from headrace.serdes.wire_format import header_name
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+    from headrace.serdes.clients.deserializer import SchemaDeserializer
     from headrace.serdes.clients.registry import Registry
+    from headrace.serdes.clients.serializer import SchemaSerializer
 
 
 SILENCE_S = 60.0
@@ -75,8 +77,7 @@ def move_topic(
     Records keep their partitions where the target has as many. It fails at the first value that
     cannot be moved: run it again into a new topic once the transform can.
     """
-    read = AvroDeserializer(registry, None if transform else new)
-    write = AvroSerializer(registry, new)
+    read, write = _serdes(registry, new, reads_as_written=transform is not None)
     counts = {"records": 0, "dropped": 0}
     with (
         closing(RecordReader(bootstrap, topic, properties)) as reader,
@@ -101,6 +102,26 @@ def move_topic(
     return counts
 
 
+def _serdes(
+    registry: "Registry", new: NewSchema, *, reads_as_written: bool
+) -> "tuple[SchemaDeserializer[Any], SchemaSerializer[Any]]":
+    """Of the new schema's type; a transform sees values as they were written."""
+    reader = None if reads_as_written else new
+    match SchemaType(new.schema_type):
+        case SchemaType.AVRO:
+            from headrace.serdes import AvroDeserializer, AvroSerializer
+
+            return AvroDeserializer(registry, reader), AvroSerializer(registry, new)
+        case SchemaType.JSON:
+            from headrace.serdes import JsonSchemaDeserializer, JsonSchemaSerializer
+
+            return JsonSchemaDeserializer(registry, reader), JsonSchemaSerializer(registry, new)
+        case SchemaType.PROTOBUF:
+            from headrace.serdes import ProtobufDeserializer, ProtobufSerializer
+
+            return ProtobufDeserializer(registry, reader), ProtobufSerializer(registry, new)
+
+
 def _records_now(reader: RecordReader, partitions: list[int]) -> "Iterator[Message]":
     """What is there; a cluster that falls silent before the end is given up."""
     reader.assign(Start(from_beginning=True), partitions)
@@ -114,7 +135,7 @@ def _records_now(reader: RecordReader, partitions: list[int]) -> "Iterator[Messa
             raise CannotMove(f"nothing came for {SILENCE_S:.0f} s: {reader.outage or 'no answer'}")
 
 
-def _moved(record: "Message", read: AvroDeserializer, transform: Transform | None) -> Any:
+def _moved(record: "Message", read: "SchemaDeserializer[Any]", transform: Transform | None) -> Any:
     """A tombstone stays one; its place in a compacted topic is all that it says."""
     payload = record.value()
     if payload is None:
@@ -126,7 +147,9 @@ def _moved(record: "Message", read: AvroDeserializer, transform: Transform | Non
         raise CannotMove(f"{_place(record)}: {error}") from error
 
 
-def _written(record: "Message", write: AvroSerializer, target: str, value: Any) -> bytes | None:
+def _written(
+    record: "Message", write: "SchemaSerializer[Any]", target: str, value: Any
+) -> bytes | None:
     try:
         return write.of_values(target, value)
     except HeadraceError as error:

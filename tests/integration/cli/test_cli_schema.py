@@ -235,3 +235,43 @@ def test_a_record_that_cannot_be_moved_is_named(shell: Shell, node: Node, topic:
     failed = shell.run("evolve", shell.subject, "note.avsc", "--topic", topic, "--to", target)
     assert failed.code == 1
     assert f"{topic}-0 at offset 0: the value does not begin with a zero byte" in failed.err
+
+
+OLD_JSON = '{"type": "object", "properties": {"id": {"type": "integer"}}}'
+NEW_JSON = OLD_JSON.replace("}}}", '}, "note": {"type": "string"}}, "required": ["note"]}')
+OLD_PROTOBUF = 'syntax = "proto3"; message Order { int64 id = 1; }'
+NEW_PROTOBUF = 'syntax = "proto3"; message Order { int64 id = 1; string note = 2; }'
+
+
+def test_a_topic_in_json_is_moved(shell: Shell, node: Node, topic: str) -> None:
+    """SCH-8: what the new schema asks for comes by the transform."""
+    target = create_topic(node)
+    (shell.folder / "new.json").write_text(NEW_JSON)
+    (shell.folder / "noting.py").write_text(
+        "def note(value):\n    return {**value, 'note': 'moved'}\n"
+    )
+    with RegistryClient(shell.url) as registry:
+        write = serdes.JsonSchemaSerializer(registry, OLD_JSON)
+        produce(node, topic, [Sent(write.of_values(topic, {"id": 7}))])
+        step = ("evolve", f"{topic}-value", "new.json", "--type", "JSON")
+        places = ("--topic", topic, "--to", target)
+        assert "give --transform" in shell.run(*step, *places).err
+        shell.ok(*step, *places, "--transform", f"{shell.folder / 'noting.py'}:note")
+        (record,) = read(node, target)
+        reader = serdes.JsonSchemaDeserializer(registry)
+        assert reader.of_values(target, record.value()) == {"id": 7, "note": "moved"}
+
+
+def test_a_topic_in_protobuf_is_moved(shell: Shell, node: Node, topic: str) -> None:
+    """SCH-8"""
+    target = create_topic(node)
+    (shell.folder / "new.proto").write_text(NEW_PROTOBUF)
+    with RegistryClient(shell.url) as registry:
+        write = serdes.ProtobufSerializer(registry, OLD_PROTOBUF)
+        produce(node, topic, [Sent(write.of_values(topic, {"id": 7}))])
+        shell.ok("evolve", f"{topic}-value", "new.proto", "--topic", topic, "--to", target)
+        (record,) = read(node, target)
+        found = serdes.ProtobufDeserializer(registry).of_values(target, record.value())
+        latest = registry.latest(f"{target}-value")
+    assert (found.id, found.note) == (7, "")
+    assert "note" in latest.text
