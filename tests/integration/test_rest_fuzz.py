@@ -1,5 +1,6 @@
 """The REST proxy by its own description: whatever is asked, the fault is never the proxy's."""
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.nodes import Node
 from tests.rest_proxies import Proxy, proxy
 
-EXAMPLES = 4
+EXAMPLES = int(os.environ.get("HEADRACE_REST_EXAMPLES", "4"))
 NOT_NOW = 503
 """Instances are bounded, so a proxy may say that it has no room; that is no fault."""
 
