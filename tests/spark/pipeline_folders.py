@@ -1,7 +1,9 @@
 """Pipelines that tests write into folders, and what they find in the lake afterwards."""
 
 import json
-from collections.abc import Iterable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
@@ -13,6 +15,8 @@ from headrace.client.reader import RecordReader, Start
 from headrace.lake.catalog import Lake
 from headrace.pipelines.commands import Overrides, run
 from headrace.testing.process import BrokerProcess
+
+WAIT_S = 150.0
 
 
 class PipelineFolder:
@@ -46,15 +50,19 @@ class PipelineFolder:
 
     def read_topic(self, topic: str) -> list[bytes]:
         """The values of a topic's committed records, by partition and offset."""
+        return [value for _, value in self.records(topic)]
+
+    def records(self, topic: str) -> list[tuple[tuple[int, int], bytes]]:
+        """The same with partition and offset."""
         properties = {"isolation.level": "read_committed"}
-        found: list[tuple[int, int, bytes]] = []
+        found: list[tuple[tuple[int, int], bytes]] = []
         with closing(RecordReader(self.broker.bootstrap_servers, topic, properties)) as reader:
             reader.assign(Start(from_beginning=True), reader.partitions())
             while not reader.is_at_end:
                 found += [
-                    (m.partition() or 0, m.offset() or 0, m.value() or b"") for m in reader.read()
+                    ((m.partition() or 0, m.offset() or 0), m.value() or b"") for m in reader.read()
                 ]
-        return [value for _, _, value in sorted(found)]
+        return sorted(found)
 
 
 class Folder(PipelineFolder):
@@ -66,6 +74,51 @@ class Folder(PipelineFolder):
 
     def once(self) -> None:
         run([self.path], is_once=True, overrides=self.overrides, spark=self.spark)
+
+
+class Continuously:
+    """Runs pipelines in a thread of this process, together, until the block is left."""
+
+    def __init__(self, folders: Sequence[Folder]) -> None:
+        self.errors: list[BaseException] = []
+        self._folders = folders
+        self._is_ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        self._is_ended.set()
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def check(self) -> None:
+        """Let an error of the run be one of the test."""
+        assert self.errors == []
+
+    def _run(self) -> None:
+        try:
+            run(
+                [folder.path for folder in self._folders],
+                is_once=False,
+                overrides=self._folders[0].overrides,
+                spark=self._folders[0].spark,
+                is_stopped=self._is_ended.is_set,
+            )
+        except BaseException as error:  # Told by the test that waits.
+            self.errors.append(error)
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {WAIT_S:.0f} s: {what}"
+        time.sleep(0.2)
 
 
 def toml(name: str, topic: str, schema: str, **more: str) -> str:

@@ -1,8 +1,9 @@
 """Merged views: kappa and lambda come to the truth, at every moment."""
 
+import json
 import os
 import random
-from collections import Counter
+import time
 from pathlib import Path
 from typing import Any
 
@@ -10,89 +11,176 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.errors import HeadraceError
-from headrace.lake.catalog import Lake
+from headrace.lake.catalog import MergedViewEntry
+from headrace.lake.merging import covered_version, merged_rows, pair, reached_version
+from headrace.lake.tables import Table
 from headrace.pipelines.commands import load_all, prepared
 from headrace.pipelines.running.flow_batches import FlowBatches
 from headrace.pipelines.running.runner import PipelineRunner
 from headrace.testing.process import BrokerProcess
+from tests.layered_views import (
+    COLUMNS,
+    INPUT,
+    VIEW,
+    Record,
+    Totals,
+    as_totals,
+    random_records,
+    totals,
+)
+from tests.served import ServedLake
 from tests.spark.conftest import MakeTopic
-from tests.spark.pipeline_folders import Folder, send, toml
+from tests.spark.pipeline_folders import WAIT_S, Continuously, Folder, eventually, send, toml
 
-SCHEMA = "id LONG, page STRING, bytes LONG"
+SCHEMA = "id LONG, page STRING, minute LONG, size LONG"
 TABLES = """
-CREATE STREAMING TABLE raw.hits AS SELECT id, page, bytes FROM STREAM(sources.events);
+CREATE STREAMING TABLE raw.hits AS SELECT id, page, minute, size FROM STREAM(sources.events);
 
-CREATE MERGED VIEW refined.pages MERGE (hits SUM, bytes SUM, largest MAX) DEDUPLICATE BY (id) AS
-SELECT page, count(*) AS hits, sum(bytes) AS bytes, max(bytes) AS largest
-FROM STREAM(raw.hits) GROUP BY page;
+CREATE MERGED VIEW refined.pages MERGE (hits SUM, size SUM, largest MAX) DEDUPLICATE BY (id) AS
+SELECT page, minute, count(*) AS hits, sum(size) AS size, max(size) AS largest
+FROM STREAM(raw.hits) GROUP BY page, minute;
 """
 
-STREAMS = int(os.environ.get("HEADRACE_STREAMS", "1"))
-"""How many random streams are tried."""
+STREAMS = int(os.environ.get("HEADRACE_STREAMS", "2"))
+"""How many random streams are tried at once."""
+SEAMS = 5
+"""From so many different pairs of the layers, each with rows of both, answers must have come."""
+POLL_S = 0.05
+
+Answer = tuple[int, int, Totals]
+"""The versions of batch and speed layer, and what they came to."""
 
 
-def truth(events: list[dict[str, object]]) -> dict[str, tuple[int, int, int]]:
-    """The view by brute force over all that was sent: of each id only once."""
-    once = {event["id"]: event for event in events}
-    hits: Counter[str] = Counter()
-    size: Counter[str] = Counter()
-    largest: dict[str, int] = {}
-    for event in once.values():
-        page, count = str(event["page"]), int(str(event["bytes"]))
-        hits[page] += 1
-        size[page] += count
-        largest[page] = max(count, largest.get(page, 0))
-    return {page: (hits[page], size[page], largest[page]) for page in hits}
+class WatchedStream:
+    """A lambda pipeline that random records go into, and all that readers got out of it."""
+
+    def __init__(self, folder: Folder, topic: str, seed: int) -> None:
+        self.folder = folder.write(
+            pipeline_toml=toml(
+                f"hits-{seed}",
+                topic,
+                SCHEMA,
+                architecture="lambda",
+                trigger="100 milliseconds",
+                refresh="1 second",
+            ),
+            tables_sql=TABLES,
+        )
+        self.topic = topic
+        self.rng = random.Random(seed)
+        self.sent: list[Record] = []
+        self.answers: list[Answer] = []
+        self._served = ServedLake(folder.path / "lake")
+
+    @property
+    def view(self) -> MergedViewEntry:
+        return self.folder.lake.view(VIEW.name)
+
+    def send(self) -> None:
+        more = random_records(self.rng, self.sent, 1_000 + len(self.sent))
+        send(self.folder.broker, self.topic, (as_event(one) for one in more))
+        self.sent += more
+
+    def read(self) -> None:
+        """Ask for the view, of the tables themselves and of what is served."""
+        lake = self.folder.lake
+        if VIEW.name not in lake.views():
+            return
+        now = pair(lake, self.view)
+        found = as_totals(merged_rows(self.view, now))
+        self.answers.append((now.batch_version, now.speed_version, found))
+        self._served.refresh()
+        answer = self._served.ask(f"SELECT * FROM {VIEW.name}")
+        versions = answer.versions[VIEW.batch], answer.versions[VIEW.speed]
+        self.answers.append((*versions, as_totals(answer.rows)))
+
+    def seams(self) -> int:
+        """How many answers there were, different ones, that both layers have a part in."""
+        if not self.answers:
+            return 0
+        batch, speed = self.layers()
+        return sum(
+            0 < covered_version(batch, b) < reached_version(speed, INPUT, s)
+            for b, s in {(b, s) for b, s, _ in self.answers}
+        )
+
+    def layers(self) -> tuple[Table, Table]:
+        return self.folder.lake.table(VIEW.batch), self.folder.lake.table(VIEW.speed)
+
+    def check(self) -> None:
+        """Compare each answer with brute force over the records that its lineage leads to."""
+        batch, speed = self.layers()
+        landed = self.folder.lake.table(INPUT)
+        records = {place: as_record(value) for place, value in self.folder.records(self.topic)}
+        for b, s, found in self.answers:
+            reaches = max(covered_version(batch, b), reached_version(speed, INPUT, s))
+            places = places_up_to(landed, reaches)
+            assert found == totals(records[one] for one in places), (b, s, reaches)
+        assert found == totals(self.sent)
+
+    def close(self) -> None:
+        self._served.close()
 
 
-def events(rng: random.Random, sent: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Some new events, and some that were sent before, also long ago."""
-    first = len({event["id"] for event in sent})
-    fresh: list[dict[str, object]] = [
-        {"id": first + n, "page": f"/{rng.randrange(4)}", "bytes": rng.randrange(1, 500)}
-        for n in range(rng.randrange(1, 40))
+def places_up_to(table: Table, version: int) -> list[tuple[int, int]]:
+    """The partitions and offsets of the records that are in a version of the landing table."""
+    found = [table.commit(number).lineage for number in range(version + 1)]
+    return [
+        (int(partition), offset)
+        for lineage in found
+        for partitions in (lineage.offsets.values() if lineage is not None else ())
+        for partition, (first, end) in partitions.items()
+        for offset in range(first, end)
     ]
-    again = rng.sample(sent, min(len(sent), rng.randrange(0, 15)))
-    mixed = fresh + again + rng.sample(fresh, len(fresh) // 4)
-    rng.shuffle(mixed)
-    return mixed
 
 
-def seen(lake: Lake, *, is_lambda: bool) -> dict[str, tuple[int, int, int]]:
-    rows = (
-        lake.merged_rows("refined.pages") if is_lambda else lake.table("refined.pages").rows()
-    ).to_pylist()
-    return {row["page"]: (row["hits"], row["bytes"], row["largest"]) for row in rows}
+def as_event(record: Record) -> dict[str, object]:
+    return dict(zip(COLUMNS, record, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(11, 11 + STREAMS))
-def test_batch_and_speed_together_are_the_truth_whenever_one_looks(
-    seed: int, tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+def as_record(value: bytes) -> Record:
+    event = json.loads(value)
+    return event["id"], event["page"], event["minute"], event["size"]
+
+
+def seen(folder: Folder, *, is_lambda: bool) -> Totals:
+    lake = folder.lake
+    return as_totals(lake.merged_rows(VIEW.name) if is_lambda else lake.table(VIEW.name).rows())
+
+
+def test_while_both_layers_run_every_answer_counts_each_record_that_it_covers_once(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
-    """ARC-1"""
-    rng = random.Random(seed)
-    topic = make_topic(partitions=2)
-    folder = Folder(tmp_path / "p", broker, spark).write(
-        pipeline_toml=toml("hits", topic, SCHEMA, architecture="lambda"), tables_sql=TABLES
-    )
-    (pipeline,) = load_all([folder.path], folder.overrides)
-    runner = PipelineRunner(prepared(spark, pipeline))
-    (batch_layer,) = runner.views
-    sent: list[dict[str, object]] = []
-    for _ in range(5):
-        more = events(rng, sent)
-        send(broker, topic, more)
-        sent += more
-        for level in runner.run.preparation.levels():
-            runner.flows_once(level, lambda: False)
-        assert seen(folder.lake, is_lambda=True) == truth(sent)
-        if rng.random() < 0.6:
-            batch_layer.view.refresh()
-            assert seen(folder.lake, is_lambda=True) == truth(sent)
-    batch_layer.view.refresh()
-    speed = folder.lake.table("refined.pages__speed").rows()
-    assert speed.num_rows == 0
-    assert seen(folder.lake, is_lambda=True) == truth(sent)
+    """ARC-1: records come late and twice, and someone asks all the time."""
+    streams = [
+        WatchedStream(Folder(tmp_path / f"p{seed}", broker, spark), make_topic(partitions=2), seed)
+        for seed in range(STREAMS)
+    ]
+    try:
+        with Continuously([one.folder for one in streams]) as running:
+            deadline = time.monotonic() + WAIT_S
+            while any(one.seams() < SEAMS for one in streams):
+                assert time.monotonic() < deadline, [one.seams() for one in streams]
+                running.check()
+                for one in streams:
+                    if len(one.answers) % 8 == 0:
+                        one.send()
+                    one.read()
+                time.sleep(POLL_S)
+            eventually(lambda: all(is_through(one) for one in streams), "all records counted")
+        for one in streams:
+            one.check()
+    finally:
+        for one in streams:
+            one.close()
+
+
+def is_through(stream: WatchedStream) -> bool:
+    """Whether the last answers are of all that was sent, and the batch layer has covered it."""
+    stream.read()
+    batch, speed = stream.layers()
+    is_covered = covered_version(batch) >= reached_version(speed, INPUT)
+    return is_covered and all(one[2] == totals(stream.sent) for one in stream.answers[-2:])
 
 
 def test_one_stream_comes_to_the_same_truth(
@@ -104,13 +192,13 @@ def test_one_stream_comes_to_the_same_truth(
     folder = Folder(tmp_path / "p", broker, spark).write(
         pipeline_toml=toml("hits", topic, SCHEMA, architecture="kappa"), tables_sql=TABLES
     )
-    sent: list[dict[str, object]] = []
-    for _ in range(2):
-        more = events(rng, sent)
-        send(broker, topic, more)
+    sent: list[Record] = []
+    for now in range(2):
+        more = random_records(rng, sent, now)
+        send(broker, topic, (as_event(one) for one in more))
         sent += more
         folder.once()
-        assert seen(folder.lake, is_lambda=False) == truth(sent)
+        assert seen(folder, is_lambda=False) == totals(sent)
 
 
 def test_a_speed_layer_that_looks_before_anything_is_there_remembers_its_keys(
@@ -126,11 +214,11 @@ def test_a_speed_layer_that_looks_before_anything_is_there_remembers_its_keys(
     (batch_layer,) = runner.views
     batch_layer.view.refresh()
     runner.flows_once(["refined.pages"], lambda: False)
-    sent: list[dict[str, object]] = [{"id": n, "page": "/a", "bytes": n} for n in range(5)]
-    send(broker, topic, sent)
+    sent: list[Record] = [(n, "/a", 1, n) for n in range(5)]
+    send(broker, topic, map(as_event, sent))
     for level in runner.run.preparation.levels():
         runner.flows_once(level, lambda: False)
-    assert (runner.failures(), seen(folder.lake, is_lambda=True)) == ([], truth(sent))
+    assert (runner.failures(), seen(folder, is_lambda=True)) == ([], totals(sent))
 
 
 def test_a_flow_that_fails_behind_its_commit_goes_on_and_still_knows_its_keys(
@@ -146,13 +234,13 @@ def test_a_flow_that_fails_behind_its_commit_goes_on_and_still_knows_its_keys(
         pipeline_toml=toml("cut", topic, SCHEMA, architecture="kappa"), tables_sql=TABLES
     )
     failed = fails_once_behind_the_commit(monkeypatch, "refined.pages")
-    sent: list[dict[str, object]] = [{"id": n, "page": "/a", "bytes": n} for n in range(5)]
-    send(broker, topic, sent)
+    sent: list[Record] = [(n, "/a", 1, n) for n in range(5)]
+    send(broker, topic, map(as_event, sent))
     folder.once()
-    send(broker, topic, [*sent, {"id": 7, "page": "/b", "bytes": 7}])
+    send(broker, topic, map(as_event, [*sent, (7, "/b", 1, 7)]))
     folder.once()
     assert failed == [0]
-    assert seen(folder.lake, is_lambda=False) == {"/a": (5, 10, 4), "/b": (1, 7, 7)}
+    assert seen(folder, is_lambda=False) == {("/a", 1): (5, 10, 4), ("/b", 1): (1, 7, 7)}
 
 
 def fails_once_behind_the_commit(monkeypatch: pytest.MonkeyPatch, flow: str) -> list[int]:

@@ -139,7 +139,8 @@ class Lake:
 
     def merged_rows(self, view: MergedViewEntry | str) -> pa.Table:
         """The rows of a merged view at this moment."""
-        return merging.merged_rows(self, self.view(view) if isinstance(view, str) else view)
+        entry = self.view(view) if isinstance(view, str) else view
+        return merging.merged_rows(entry, merging.pair(self, entry))
 
     def optimize(self, name: str, generation: int | None = None) -> Optimized:
         """Join a table's small files, as far as that keeps merged views over it exact.

@@ -34,19 +34,48 @@ class Pair:
     speed: Table
     speed_version: int
 
+    @property
+    def versions(self) -> dict[str, int]:
+        """What a lineage says of a view's content: both layers, as they were read."""
+        return {self.batch.name: self.batch_version, self.speed.name: self.speed_version}
 
-def pair(lake: "Lake", view: "MergedViewEntry") -> Pair:
-    """Which versions of both layers to read now.
+    def at(self, batch_version: int, speed_version: int) -> "Pair":
+        """The same tables at versions that were looked up together before."""
+        covered = covered_version(self.batch, batch_version)
+        return Pair(self.batch, batch_version, covered, self.speed, speed_version)
+
+
+def pair(
+    lake: "Lake", view: "MergedViewEntry", generations: Mapping[str, int] | None = None
+) -> Pair:
+    """Which versions of both layers to read now, of generations other than the current if said.
 
     The speed layer first: it forgets what the batch layer has covered, and only afterwards. Read
     the other way round, what it forgot in between would be in neither.
     """
-    catalog = lake.catalog()
-    speed = lake.table_of(catalog, view.speed)
-    batch = lake.table_of(catalog, view.batch)
+    catalog, chosen = lake.catalog(), generations or {}
+    speed = lake.table_of(catalog, view.speed, chosen.get(view.speed))
+    batch = lake.table_of(catalog, view.batch, chosen.get(view.batch))
     speed_version = speed.version
     batch_version = batch.version
     return Pair(batch, batch_version, covered_version(batch, batch_version), speed, speed_version)
+
+
+def reached_version(speed: Table, source: str, version: int | None = None) -> int:
+    """Up to which version of its input a speed layer's table has come; 0 before its first part.
+
+    Batch runs are computed from just this version. A part that is still on its way then reaches
+    beyond it, and so does every later one: no part is covered by halves.
+    """
+    lineage = speed.lineage_at(speed.version if version is None else version)
+    return 0 if lineage is None else lineage.inputs.get(source, (0, 0))[1]
+
+
+def forget_covered(speed: Table, version: int) -> None:
+    """Remove the parts up to a version of the input, which a batch run that is committed has."""
+    is_covered = f"{COMMIT_VERSION} <= {version}"
+    if speed.rows(columns=[COMMIT_VERSION], where=is_covered, limit=1).num_rows:
+        speed.delete(is_covered)
 
 
 def covered_version(batch: Table, version: int | None = None) -> int:
@@ -114,11 +143,10 @@ def merged_select(
     )
 
 
-def merged_rows(lake: "Lake", view: "MergedViewEntry") -> pa.Table:
-    """The view's rows at this moment, in the types of the batch table."""
+def merged_rows(view: "MergedViewEntry", now: Pair) -> pa.Table:
+    """The view's rows at some moment, in the types of the batch table."""
     from headrace.lake.schemas import conform
 
-    now = pair(lake, view)
     batch = now.batch.dataset(now.batch_version)
     speed = now.speed.dataset(now.speed_version)
     check_columns(view, batch.schema.names, speed.schema.names)

@@ -1,10 +1,5 @@
 """Merged views: batch and speed layer as one, exact at the seam and at every moment."""
 
-import random
-from collections import Counter
-
-import pytest
-
 from headrace.lake.catalog import MergedViewEntry
 from tests.served import ServedLake, append, counts, covering, replace, speed_rows
 
@@ -51,45 +46,6 @@ def test_a_key_is_looked_up_in_both_layers(served: ServedLake) -> None:
     answer = served.look_up("counts", key="a")
     assert answer.rows.to_pylist() == [{"key": "a", "n": 11}]
     assert answer.versions == {"refined.counts__batch": 1, "refined.counts__speed": 1}
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_whatever_the_layers_do_every_answer_is_the_truth_of_some_moment(
-    served: ServedLake, seed: int
-) -> None:
-    """ARC-1: the input grows, batches cover it, the speed layer forgets what they covered.
-
-    After each step the view must be the count over a prefix of the input that is at least what
-    was covered and written before the last refresh.
-    """
-    chance = random.Random(seed)
-    batch, speed = served.merged_view()
-    served.refresh()
-    truth: list[Counter[str]] = [Counter()]
-    covered = written = 0
-    for _ in range(40):
-        match chance.choice(["input", "input", "speed", "batch", "forget", "ask", "ask"]):
-            case "input":
-                news = Counter(chance.choices("abc", k=3))
-                truth.append(truth[-1] + news)
-            case "speed":
-                rows = [
-                    (key, n, version)
-                    for version in range(written + 1, len(truth))
-                    for key, n in (truth[version] - truth[version - 1]).items()
-                ]
-                written = len(truth) - 1
-                append(speed, speed_rows(rows))
-            case "batch":
-                covered = len(truth) - 1
-                replace(batch, counts(truth[covered]), covering(covered))
-            case "forget":
-                speed.delete(f"_commit_version <= {covered}")
-            case "ask":
-                for unit in served.service.refresher.units():
-                    unit.due_at = 0.0
-                served.refresh()
-                assert dict(served.rows(ROWS)) == dict(truth[max(covered, written)])
 
 
 def test_a_view_that_cannot_be_computed_does_not_stop_the_others(served: ServedLake) -> None:

@@ -87,9 +87,15 @@ class PipelineRun:
         return self.pipeline.settings.name
 
     def generation_of(self, table: str) -> int:
-        """The generation that this run reads and writes of a table."""
-        if table in self.generations:
-            return self.generations[table]
+        """The generation that this run reads and writes of a table.
+
+        Of its own tables it stays what it was when they were prepared. A replay may switch them
+        while a view is computed: half of it on the old tables and half on the new ones would be
+        wrong, and what it let go of in the speed layer would be lost.
+        """
+        own = self._prepared | self.generations
+        if table in own:
+            return own[table]
         entry = self.lake.catalog().tables.get(table)
         if entry is None:
             return FIRST_GENERATION
@@ -174,7 +180,7 @@ class PipelineRun:
 
         `columns` says which of a topic's are used, where these are not all.
         """
-        generations = self._current() | self.generations
+        generations = self._current() | self._prepared | self.generations
         return TableReads(
             self.spark,
             self.pipeline,

@@ -3,6 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from headrace.lake import merging
 from headrace.lake.catalog import Lake
 from headrace.pipelines.model import (
     SOURCES,
@@ -132,12 +135,22 @@ class SnapshotReader:
         if isinstance(dataset, TemporaryView):
             return evaluate(dataset.query, self)
         if isinstance(dataset, MergedView) and name in self._reads.lake.views():
-            return self.spark.createDataFrame(self._reads.lake.merged_rows(name))
+            return self.spark.createDataFrame(self._merged_rows(name))
         from headrace.spark.tables.frames import table_frame
 
         table = self._reads.lake.table(name, self._reads.generations.get(name))
         version = self.versions.setdefault(name, table.version)
         return table_frame(self.spark, table, version)
+
+    def _merged_rows(self, name: str) -> pa.Table:
+        """Both layers at the versions that were noted; if none were, at those of this moment."""
+        lake = self._reads.lake
+        view = lake.views()[name]
+        now = merging.pair(lake, view, self._reads.generations)
+        if self.versions.keys() >= now.versions.keys():
+            now = now.at(self.versions[view.batch], self.versions[view.speed])
+        self.versions |= now.versions
+        return merging.merged_rows(view, now)
 
     def read_stream(self, name: str) -> "DataFrame":
         """In a batch a stream is what there is of it."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
-from headrace.lake.merging import COMMIT_VERSION
+from headrace.lake.merging import forget_covered, pair, reached_version
 from headrace.pipelines.model import Expectation, MaterializedView, MergedView, Query
 from headrace.pipelines.names import is_source
 from headrace.pipelines.resolving import evaluate
@@ -123,14 +123,15 @@ class ComputedView:
             (source,) = self.run.preparation.inputs[self.name]
             speed = speed_name(self.name)
             table = self.run.lake.table(speed, self.run.generation_of(speed))
-            return {source: reached(table, source)}
-        names: list[str] = []
+            return {source: reached_version(table, source)}
+        lake, generations = self.run.lake, self.run.reads().generations
+        views, versions = lake.views(), dict[str, int]()
         for name in sorted(self.run.preparation.tables_behind(self.name)):
-            is_layered = name in self.run.lake.views()
-            names += [batch_name(name), speed_name(name)] if is_layered else [name]
-        return {
-            name: self.run.lake.table(name, self.run.generation_of(name)).version for name in names
-        }
+            if name in views:
+                versions |= pair(lake, views[name], generations).versions
+            else:
+                versions[name] = lake.table(name, self.run.generation_of(name)).version
+        return versions
 
     def _rows(self, reader: SnapshotReader) -> "DataFrame":
         if not isinstance(self.view, MergedView) or not self.view.deduplicate_by:
@@ -160,9 +161,7 @@ class ComputedView:
         place = self.run.place(speed_name(self.name))
         (version,) = covered.values()
         with place.held() as table:
-            is_covered = f"{COMMIT_VERSION} <= {version}"
-            if table.rows(columns=[COMMIT_VERSION], where=is_covered).num_rows:
-                table.delete(is_covered)
+            forget_covered(table, version)
 
 
 def fingerprint(query: Query) -> str:
@@ -173,12 +172,6 @@ def fingerprint(query: Query) -> str:
         code = query.__code__
         text = repr((code.co_code, code.co_consts, code.co_names))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def reached(speed: "Table", source: str) -> int:
-    """Up to which version of its input a speed layer's table has come."""
-    lineage = speed.lineage()
-    return 0 if lineage is None else lineage.inputs.get(source, (0, 0))[1]
 
 
 def computed_views(run: PipelineRun, *, is_lambda: bool) -> list[ComputedView]:

@@ -1,0 +1,101 @@
+"""A run whose tables are switched under it: it goes on with the new ones, and with the old."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from headrace.pipelines.commands import load_all, prepared, replay, switch_back
+from headrace.pipelines.running.reading import SnapshotReader
+from headrace.pipelines.running.runner import PipelineRunner, followed
+from headrace.pipelines.running.views import ComputedView
+from headrace.testing.process import BrokerProcess
+from tests.spark.conftest import MakeTopic
+from tests.spark.pipeline_folders import Folder, eventually, send, toml
+
+SCHEMA = "id LONG"
+TABLES = """
+CREATE STREAMING TABLE raw.n AS SELECT id FROM STREAM(sources.events);
+CREATE MERGED VIEW refined.n MERGE (n SUM) AS
+SELECT id % 2 AS odd, count(*) AS n FROM STREAM(raw.n) GROUP BY id % 2;
+CREATE MATERIALIZED VIEW refined.total AS SELECT sum(n) AS n FROM refined.n;
+"""
+
+
+class Switched:
+    """A lambda pipeline with its runner of the moment; its flows run, its views when told."""
+
+    def __init__(self, folder: Folder, topic: str) -> None:
+        self.folder = folder
+        self.topic = topic
+        self.sent = 0
+        (pipeline,) = load_all([folder.path], folder.overrides)
+        self.runner = PipelineRunner(prepared(folder.spark, pipeline))
+        self.runner.begin()
+
+    def send(self, count: int) -> None:
+        numbers = range(self.sent, self.sent + count)
+        send(self.folder.broker, self.topic, ({"id": number} for number in numbers))
+        self.sent += count
+
+    def follow(self) -> None:
+        before, self.runner = self.runner, followed(self.runner)
+        assert self.runner is not before
+
+    def settle(self) -> None:
+        eventually(lambda: self.counted() == self.sent, f"{self.sent} records counted")
+
+    def counted(self) -> int:
+        return sum(row["n"] for row in self.folder.lake.merged_rows("refined.n").to_pylist())
+
+    def view(self, name: str) -> ComputedView:
+        return next(one.view for one in self.runner.views if one.view.name == name)
+
+    def generation(self) -> int:
+        return self.folder.lake.table("refined.n__speed").generation
+
+
+def test_a_run_follows_its_tables_to_new_ones_and_back_whatever_it_is_about(
+    tmp_path: Path,
+    broker: BrokerProcess,
+    spark: SparkSession,
+    make_topic: MakeTopic,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ARC-2: the batch layer is computing when a replay switches, and records come meanwhile."""
+    topic = make_topic()
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("switched", topic, SCHEMA, architecture="lambda"), tables_sql=TABLES
+    )
+    switched = Switched(folder, topic)
+    try:
+        for count in (3, 4, 5):  # Several commits, so that versions differ from those to come.
+            switched.send(count)
+            switched.settle()
+        begun = switched.view("refined.n")
+        monkeypatch.setattr(ComputedView, "_rows", partial(in_the_middle, switched, monkeypatch))
+        begun.refresh()
+        assert (switched.generation(), switched.counted()) == (2, switched.sent)
+        switched.view("refined.total").refresh()
+        assert folder.rows("refined.total", "n") == [switched.sent]
+        switch_back(folder.path, overrides=folder.overrides)
+        switched.follow()
+        switched.settle()
+        assert switched.generation() == 1
+        assert switched.runner.failures() == []
+    finally:
+        switched.runner.end()
+
+
+def in_the_middle(
+    switched: Switched, patch: pytest.MonkeyPatch, reader: SnapshotReader
+) -> DataFrame:
+    """Replay, follow and receive records, where a batch run has chosen what it computes from."""
+    patch.undo()
+    folder, begun = switched.folder, switched.view("refined.n")
+    replay(folder.path, overrides=folder.overrides, spark=folder.spark)
+    switched.follow()
+    switched.send(2)
+    switched.settle()
+    return begun._rows(reader)
