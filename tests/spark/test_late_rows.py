@@ -103,6 +103,34 @@ def test_without_a_sequence_late_rows_are_refused_and_what_to_declare_is_said(
             command(folder.path, "trusted.c", overrides=folder.overrides, spark=folder.spark)
 
 
+TOTALS = """
+CREATE STREAMING TABLE refined.c KEYS (city) SEQUENCE BY last AS
+SELECT city, count(*) AS n, max(seq) AS last FROM STREAM(sources.events) GROUP BY city;
+"""
+ONCE_EACH = """
+from headrace import pipelines as dp
+
+
+@dp.table(name="refined.c")
+def c():
+    return dp.read_stream("sources.events").dropDuplicates(["city"])
+"""
+
+
+@pytest.mark.parametrize("files", [{"tables_sql": TOTALS}, {"tables_py": ONCE_EACH}])
+def test_a_backfill_of_what_is_made_of_several_records_is_refused(
+    files: dict[str, str], folder: Folder, make_topic: MakeTopic
+) -> None:
+    """Totals of older records alone would take the place of those of all, or stand beside them."""
+    folder.write(
+        pipeline_toml=toml("totals", make_topic(), SCHEMA)
+        + '[sources.events.options]\nstartingOffsets = "latest"\n',
+        **files,
+    )
+    with pytest.raises(PipelineError, match=r"several records each .* replay the pipeline"):
+        backfill(folder.path, "refined.c", overrides=folder.overrides, spark=folder.spark)
+
+
 def test_a_pipeline_whose_batches_tasks_merge_comes_to_the_same_tables(
     folder: Folder, make_topic: MakeTopic
 ) -> None:

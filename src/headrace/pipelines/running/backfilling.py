@@ -24,6 +24,7 @@ from headrace.pipelines.running.reports import Outcome
 from headrace.pipelines.running.state import read_json
 from headrace.pipelines.sources import client_properties
 from headrace.runtime import files
+from headrace.spark.checkpoints import has_state
 
 Offsets = dict[str, dict[str, int]]
 
@@ -59,7 +60,14 @@ def backfill(run: PipelineRun, flow: Flow, *, from_ms: int | None = None) -> Out
 
 
 def _check(run: PipelineRun, flow: Flow) -> None:
-    """Older rows must not take the place of newer ones."""
+    """Older rows must not take the place of newer ones, nor totals of some records that of all."""
+    if run.preparation.gathers(flow) or has_state(run.flow_state(flow).checkpoint):
+        raise PipelineError(
+            f"{flow.place}: the flow {flow.name} makes its rows of several records each (a total,"
+            " a join of streams, a record once). The older records alone would come to rows that"
+            " double those of the table or take their place, so it cannot be backfilled; replay"
+            " the pipeline instead, which reads everything in order"
+        )
     target = run.pipeline.datasets[flow.target]
     if isinstance(target, StreamingTable) and not takes_late_rows(target, flow):
         raise PipelineError(

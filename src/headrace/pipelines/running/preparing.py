@@ -14,6 +14,7 @@ from headrace.lake.merging import COMMIT_VERSION
 from headrace.lake.metadata import APPEND_ONLY, is_append_only
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.analysis import Analysis, kept_columns
+from headrace.pipelines.analysing.gathering import gathers
 from headrace.pipelines.analysing.graph import problems as graph_problems
 from headrace.pipelines.analysing.lost_errors import lost_errors
 from headrace.pipelines.analysing.schema_checks import check_declared
@@ -97,6 +98,10 @@ class Preparation:
         if query is None:
             return flow
         return replace(flow, query=query, keeps_payloads=flow.name in self._analysis.with_bytes)
+
+    def gathers(self, flow: Flow) -> bool:
+        """Whether a flow's rows are made of several records each."""
+        return gathers(self._analysis.frames[flow.name])
 
     def levels(self) -> list[list[str]]:
         """The datasets in the order in which a single pass brings everything through."""
