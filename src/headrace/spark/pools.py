@@ -1,7 +1,8 @@
 """Pools of Spark's fair scheduler: streams, batch runs, and what is more or less urgent.
 
 Each has a share of the executors that no other can take while it has work, so a view that is
-computed whole does not hold up streams, and a backlog of streams does not hold up views.
+computed whole does not hold up streams, and a backlog of streams does not hold up views. Spark
+itself shares only as tasks end; `fair_shares` sees to the rest.
 """
 
 from pathlib import Path
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 URGENT, STREAMS, PATIENT, BATCH = "urgent", "streams", "patient", "batch"
+POOLS = (URGENT, STREAMS, PATIENT, BATCH)
+"""Whose tasks come to an end and may be repeated."""
+REAL_TIME = "realtime"
+"""For flows in Spark's real-time mode, whose tasks stay where they are for as long as they run."""
 
 ALLOCATIONS = Path(__file__).with_name("pools.xml")
 

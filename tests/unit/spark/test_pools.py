@@ -13,8 +13,8 @@ def test_a_priority_chooses_the_pool(priority: int, pool: str) -> None:
     assert pool_of(priority) == pool
 
 
-def test_urgent_streams_get_more_and_neither_streams_nor_batches_can_be_starved() -> None:
-    """ARC-5: batch and streaming are isolated."""
+def test_urgent_streams_get_more_and_both_streams_and_batches_have_a_share() -> None:
+    """ARC-5: `test_fair_shares.py` shows that they get it."""
     pools = {pool.attrib["name"]: pool for pool in ElementTree.parse(ALLOCATIONS).getroot()}
     weights = {name: int(pool.findtext("weight") or 0) for name, pool in pools.items()}
     assert weights[URGENT] > weights[STREAMS] > weights[PATIENT]

@@ -48,7 +48,7 @@ from headrace.pipelines.running.targets import (
     shaped_for_topic,
 )
 from headrace.pipelines.sources import client_properties
-from headrace.spark.pools import choose_pool, pool_of
+from headrace.spark.pools import REAL_TIME, choose_pool, pool_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -153,7 +153,9 @@ class PipelineRun:
         state.directory.mkdir(parents=True, exist_ok=True)
         if isinstance(self.pipeline.datasets[flow.target], Sink):
             self.state.mark_sink(state)
-        choose_pool(self.spark, pool_of(self._priority(flow)))
+        is_realtime = flow.realtime is not None
+        pool = REAL_TIME if is_realtime else pool_of(self._priority(flow))
+        choose_pool(self.spark, pool)
         used = self.preparation.used_columns(flow)
         reader = LiveReader(self.reads(used, keeps_payloads=flow.keeps_payloads), state)
         target = self.pipeline.datasets[flow.target]
@@ -163,7 +165,7 @@ class PipelineRun:
             batches = parts.fed(batches)
         else:
             rows = evaluate(flow.query, reader)
-            if flow.realtime is not None:
+            if is_realtime:
                 return self._start_realtime(rows, flow, state)
             batches = self._batches(flow, state, self.target_of(flow))
         writer = self._writer(rows, flow, state)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 from headrace.errors import HeadraceError
 from headrace.lake.upkeep import tidy
@@ -18,6 +19,7 @@ from headrace.pipelines.running.restarts import Failure, failure_of
 from headrace.pipelines.running.running_flow import RunningFlow
 from headrace.pipelines.running.schedules import Retries, Timeline
 from headrace.pipelines.running.views import ComputedView, computed_views
+from headrace.spark import fair_shares
 
 _log = logging.getLogger(__name__)
 
@@ -293,6 +295,9 @@ def run_continuously(
     Each computes its views one by one; a long one does not hold up those of another pipeline.
     """
     with ExitStack() as stack:
+        if runners:
+            is_contended = partial(_are_views_computed, runners)
+            stack.enter_context(fair_shares.kept(runners[0].run.spark, is_contended))
         views = [stack.enter_context(_worker(f"views of {one.run.name}")) for one in runners]
         tidying = stack.enter_context(_worker("tidying"))
         try:
@@ -303,6 +308,11 @@ def run_continuously(
             for runner in runners:
                 runner.end()
     raise_failures(runners)
+
+
+def _are_views_computed(runners: list[PipelineRunner]) -> bool:
+    """Whether streams share the executors with something else just now."""
+    return any(view.future is not None for runner in runners for view in runner.views)
 
 
 def _worker(name: str) -> ThreadPoolExecutor:
