@@ -44,7 +44,7 @@ ROWS = "SELECT TIMESTAMP '2026-03-01 11:59:00Z' AS at, id AS n FROM range(3)"
 )
 def test_a_batch_is_judged_as_a_whole(rule: Rule, problem: str | None, spark: SparkSession) -> None:
     expected = [Expectation("e", rule, Violation.WARN)]
-    found = check_table_rules(spark.sql(ROWS), expected, "raw.t", NOON)
+    found = check_table_rules(spark.sql(ROWS), expected, "raw.t", NOON).warnings
     assert [text.partition("'e': ")[2].endswith(problem or "-") for text in found] == [True] * (
         problem is not None
     )
@@ -67,7 +67,7 @@ now = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 rows = spark.sql("SELECT TIMESTAMP '2026-03-01 11:59:00Z' AS at")
 for age_s in (61, 59):
     fresh = Expectation("fresh", Freshness("at", age_s), Violation.WARN)
-    print(check_table_rules(rows, [fresh], "raw.t", now))
+    print(check_table_rules(rows, [fresh], "raw.t", now).warnings)
 """
 
 

@@ -107,9 +107,15 @@ def rate_text(status: PipelineStatus, rate: float) -> str:
 
 
 def failed_text(status: PipelineStatus) -> str:
-    """`  1 flow failed, see status`, where flows have ended for good while others go on."""
+    """`  1 flow failed, see status`, where flows have ended for good while others go on.
+
+    Tables that are not as fresh as is expected of them are told likewise.
+    """
     failed = sum(flow.state == "failed" for flow in status.flows)
-    return f"  {counted(failed, 'flow')} failed, see status" if failed else ""
+    troubles = [f"{counted(failed, 'flow')} failed"] if failed else []
+    if status.stale:
+        troubles.append(f"{counted(len(status.stale), 'table')} stale")
+    return f"  {', '.join(troubles)}, see status" if troubles else ""
 
 
 def _rounded_text(status: PipelineStatus, rate: float, zones: dict[str, tuple[int, int]]) -> str:
@@ -198,3 +204,5 @@ def print_status(status: PipelineStatus) -> None:
     for one in status.parts:
         if one.error:
             warn(f"{one.name}: {one.error}")
+    for text in status.stale:
+        warn(text)

@@ -24,6 +24,8 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_duration_ms: int = 0
     last_at: str | None = None
     error: str | None = None
+    stale: str | None = None
+    """Why its table is not as fresh as is expected of it."""
 
     @property
     def name(self) -> str:
@@ -40,6 +42,8 @@ class ViewStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_duration_ms: int = 0
     next_at: str | None = None
     error: str | None = None
+    stale: str | None = None
+    """Why it is not as fresh as is expected of it."""
 
     @property
     def name(self) -> str:
@@ -65,6 +69,11 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def parts(self) -> Sequence[FlowStatus | ViewStatus]:
         return (*self.flows, *self.views)
+
+    @property
+    def stale(self) -> Sequence[str]:
+        """What is to be told of tables that are not fresh; several flows may feed one."""
+        return tuple(dict.fromkeys(one.stale for one in self.parts if one.stale))
 
     @property
     def rows_in(self) -> int:

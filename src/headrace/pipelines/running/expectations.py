@@ -9,7 +9,7 @@ import base64
 import datetime as dt
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -135,28 +135,40 @@ def _rows_first(expectations: Sequence[Expectation]) -> list[tuple[int, Expectat
     return sorted(enumerate(expectations), key=lambda one: isinstance(one[1].rule, UniqueKey))
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was found of a batch as a whole."""
+
+    warnings: list[str] = field(default_factory=list)
+    newest_ms: dict[str, int] = field(default_factory=dict)
+    """For each expectation of freshness the newest time among the rows."""
+
+
 def check_table_rules(
     rows: "DataFrame", expectations: Sequence[Expectation], table: str, now: dt.datetime
-) -> list[str]:
-    """Evaluate what is expected of a batch as a whole; the answer is what to warn of."""
+) -> Judged:
+    """Evaluate what is expected of a batch as a whole; it is refused, or warned of."""
     rules = [e for e in expectations if isinstance(e.rule, TableRule | Freshness | RowCount)]
     if not rules:
-        return []
+        return Judged()
     from pyspark.sql import functions as F  # noqa: N812
 
     asked = [_aggregate(expectation).alias(f"r{i}") for i, expectation in enumerate(rules)]
     found = rows.agg(F.count(F.lit(1)).alias("n"), *asked).first()
     assert found is not None, "an aggregate without groups has one row"
-    warnings = []
+    judged = Judged()
     for number, expectation in enumerate(rules):
-        problem = _table_problem(expectation, found[f"r{number}"], found["n"], now)
+        value = found[f"r{number}"]
+        if isinstance(expectation.rule, Freshness) and value is not None:
+            judged.newest_ms[expectation.name] = value // 1_000
+        problem = _table_problem(expectation, value, found["n"], now)
         if problem is None:
             continue
         text = f"{table} breaks the expectation {expectation.name!r}: {problem}"
         if expectation.on_violation is Violation.FAIL:
             raise ExpectationFailed(f"{text}; nothing of this batch was written")
-        warnings.append(text)
-    return warnings
+        judged.warnings.append(text)
+    return judged
 
 
 def _aggregate(expectation: Expectation) -> Any:

@@ -20,6 +20,7 @@ from headrace.pipelines.model import Expectation, Gate, UniqueKey
 from headrace.pipelines.running.batches import FileTask, Written, discard, write_files
 from headrace.pipelines.running.errors import ExpectationFailed, PromotionRefused
 from headrace.pipelines.running.expectations import (
+    Judged,
     RowChecks,
     check_table_rules,
     with_flags,
@@ -93,18 +94,18 @@ class Intake:
     def checks(self) -> RowChecks:
         return RowChecks.of(self.expectations, self.place.name, self.flow)
 
-    def files(self, rows: "DataFrame", token: Token) -> tuple[Written, list[str]]:
+    def files(self, rows: "DataFrame", token: Token) -> tuple[Written, Judged]:
         """Have tasks write the rows into files of the table; the caller commits them."""
         table = self.place.table
         return self._written(rows, token, table.place, table.schema, tuple(table.partition_by))
 
     def staged(
         self, rows: "DataFrame", token: Token, schema: pa.Schema, scratch: Path
-    ) -> tuple[Staged, Written, list[str]]:
+    ) -> tuple[Staged, Written, Judged]:
         """Have tasks write the rows beside the table, for a merge that is yet to be made."""
-        written, warnings = self._written(rows, token, scratch, schema, ())
+        written, judged = self._written(rows, token, scratch, schema, ())
         files = staged_files(str(scratch), schema, written.files)
-        return Staged(files, written.size_bytes), written, warnings
+        return Staged(files, written.size_bytes), written, judged
 
     def _written(
         self,
@@ -113,9 +114,9 @@ class Intake:
         place: Path,
         schema: pa.Schema,
         partition_by: tuple[str, ...],
-    ) -> tuple[Written, list[str]]:
+    ) -> tuple[Written, Judged]:
         now = dt.datetime.now(dt.UTC)
-        warnings = check_table_rules(rows, self.expectations, self.place.name, now)
+        judged = check_table_rules(rows, self.expectations, self.place.name, now)
         refuge = None if self.quarantine is None else self.quarantine.table.place
         task = FileTask(
             place=str(place),
@@ -133,7 +134,7 @@ class Intake:
             discard(written, place, refuge)
             raise
         self._put_away(written.quarantined, rows, token)
-        return written, warnings
+        return written, judged
 
     def _judge(self, written: Written) -> None:
         """Refuse a batch as a whole, before anything of it counts anywhere.

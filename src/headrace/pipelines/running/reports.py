@@ -26,6 +26,8 @@ class Outcome:
     dropped: int = 0
     broken: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    newest_ms: dict[str, int] = field(default_factory=dict)
+    """For each expectation of freshness the newest time among the rows."""
     version: int | None = None
     is_repeated: bool = False
     """The batch had been written before a crash; this time nothing was done."""
@@ -42,6 +44,8 @@ class Report:
     dropped: int = 0
     broken: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    newest_ms: dict[str, int] = field(default_factory=dict)
+    """For each expectation of freshness the newest time that the flow has brought."""
     last_rows: int = 0
     last_duration_ms: int = 0
     last_at_ms: int = 0
@@ -65,6 +69,8 @@ class Report:
         self.quarantined += outcome.quarantined
         self.dropped += outcome.dropped
         add_counts(self.broken, outcome.broken)
+        for name, at_ms in outcome.newest_ms.items():
+            self.newest_ms[name] = max(at_ms, self.newest_ms.get(name, at_ms))
 
     def write(self, path: Path) -> None:
         files.replace_file(str(path), json.dumps(asdict(self)).encode(), sync=False)

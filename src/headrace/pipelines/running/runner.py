@@ -13,8 +13,10 @@ from headrace.errors import HeadraceError
 from headrace.lake.upkeep import tidy
 from headrace.pipelines.model import TemporaryView
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.errors import FlowsFailed
+from headrace.pipelines.running.errors import ExpectationFailed, FlowsFailed
+from headrace.pipelines.running.freshness import FreshnessWatch
 from headrace.pipelines.running.pipeline_run import PipelineRun, is_lambda, now
+from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.restarts import Failure, failure_of
 from headrace.pipelines.running.running_flow import RunningFlow
 from headrace.pipelines.running.schedules import Retries, Timeline
@@ -68,6 +70,7 @@ class PipelineRunner:
             for view in computed_views(run, is_lambda=is_lambda(run.pipeline))
         ]
         self.started_at = now()
+        self.freshness = FreshnessWatch.of(run.pipeline.datasets)
         self.mode = ""
         self.undone: list[str] = []
         """What a single pass has not come to the end of, because it was asked to stop."""
@@ -97,6 +100,7 @@ class PipelineRunner:
             self._forget_interrupted()
             self.write_status("stopped")
             return
+        self._judge_freshness(since=None)
         self._tidy()
         self.write_status("failed" if self.failures() else "done")
 
@@ -181,6 +185,7 @@ class PipelineRunner:
                 running.start(is_once=False)
         for view in self.views:
             self._schedule(view, views)
+        self._judge_freshness(since=self.started_at)
         if time.monotonic() >= self._tidy_at and (self._tidying is None or self._tidying.done()):
             self._tidy_at = time.monotonic() + _TIDY_EVERY_S
             self._tidying = tidying.submit(self._tidy)
@@ -188,8 +193,7 @@ class PipelineRunner:
     def give_up(self, reason: str) -> None:
         """Let no flow be started again."""
         for running in self.flows:
-            running.failure = Failure("PipelineError", reason)
-            running.is_over = True
+            running.give_up(Failure("PipelineError", reason))
 
     def end(self) -> None:
         """Stop the flows between two batches, if that comes soon.
@@ -238,6 +242,35 @@ class PipelineRunner:
             _log.error("%s was not refreshed: %s", running.view.name, running.failure)
             return False
 
+    def _judge_freshness(self, since: dt.datetime | None) -> None:
+        """Find out which tables are stale; a flow into one that must not be has failed."""
+        if not self.freshness.expected:
+            return
+        since_ms = None if since is None else round(since.timestamp() * 1000)
+        self.freshness.look(self._newest(), round(now().timestamp() * 1000), since_ms)
+        for running in self.flows:
+            text = self.freshness.failed.get(running.flow.target)
+            if text is not None and not running.has_failed:
+                running.give_up(Failure(ExpectationFailed.__name__, text))
+
+    def _newest(self) -> dict[str, dict[str, int]]:
+        """What the reports say of the tables that are to be fresh; several flows may feed one."""
+        reports = [(one.flow.target, one.report()) for one in self._fresh_flows()]
+        reports += [
+            (one.view.name, Report.read(one.view.state.report))
+            for one in self.views
+            if one.view.name in self.freshness.expected
+        ]
+        found: dict[str, dict[str, int]] = {}
+        for table, report in reports:
+            newest = found.setdefault(table, {})
+            for name, at_ms in report.newest_ms.items():
+                newest[name] = max(at_ms, newest.get(name, at_ms))
+        return found
+
+    def _fresh_flows(self) -> list[RunningFlow]:
+        return [one for one in self.flows if one.flow.target in self.freshness.expected]
+
     def _tidy(self) -> None:
         """Join small files of tables that have had many commits since this was last done."""
         for name in self.run.preparation.made:
@@ -262,7 +295,12 @@ class PipelineRunner:
             for running in self.views
             if running.failure is not None
         ]
-        return flows + views
+        stale = [
+            f"{running.view.view.place}: {text}"
+            for running in self.views
+            if (text := self.freshness.failed.get(running.view.name))
+        ]
+        return flows + views + stale
 
     def write_status(self, state: str) -> None:
         """Tell how the pipeline stands; what is built beside it is not what stands."""

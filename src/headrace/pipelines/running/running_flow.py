@@ -77,6 +77,14 @@ class RunningFlow:
             and bool(self.query.status["isTriggerActive"])
         )
 
+    def give_up(self, failure: Failure) -> None:
+        """End it for good, for a reason that is not its query's."""
+        self.stop()
+        self.query = None
+        self.failure = failure
+        self.is_over = True
+        _log.error("the flow %s failed: %s", self.flow.name, failure.text)
+
     def stop(self) -> None:
         if self.query is not None and self.query.isActive:
             self.query.stop()

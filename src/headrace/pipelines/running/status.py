@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
     """All that can be told of a pipeline at this moment."""
-    settings = runner.run.pipeline.settings
+    settings, stale = runner.run.pipeline.settings, runner.freshness.stale
     return PipelineStatus(
         pipeline=settings.name,
         state=state,
@@ -23,12 +23,12 @@ def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
         mode=runner.mode,
         started_at=_text(runner.started_at),
         updated_at=_text(dt.datetime.now(dt.UTC)),
-        flows=tuple(_flow(running) for running in runner.flows),
-        views=tuple(_view(running) for running in runner.views),
+        flows=tuple(_flow(one, stale.get(one.flow.target)) for one in runner.flows),
+        views=tuple(_view(one, stale.get(one.view.name)) for one in runner.views),
     )
 
 
-def _flow(running: "RunningFlow") -> FlowStatus:
+def _flow(running: "RunningFlow", stale: str | None) -> FlowStatus:
     report = running.report()
     state = "running" if running.is_active else "ended"
     if running.failure is not None and not running.is_active:
@@ -49,10 +49,11 @@ def _flow(running: "RunningFlow") -> FlowStatus:
         last_duration_ms=report.last_duration_ms,
         last_at=_moment(report.last_at_ms),
         error=running.failure.text if running.failure is not None else None,
+        stale=stale,
     )
 
 
-def _view(running: "RunningView") -> ViewStatus:
+def _view(running: "RunningView", stale: str | None) -> ViewStatus:
     report = Report.read(running.view.state.report)
     return ViewStatus(
         view=running.view.name,
@@ -62,6 +63,7 @@ def _view(running: "RunningView") -> ViewStatus:
         last_duration_ms=report.last_duration_ms,
         next_at=_text(running.next_at) if running.next_at else None,
         error=running.failure,
+        stale=stale,
     )
 
 

@@ -20,6 +20,7 @@ from headrace.lake.upserting import upsert
 from headrace.lake.upserts import Upsert
 from headrace.pipelines.model import DRIVER_ROWS_MAX, RESERVED, Changes
 from headrace.pipelines.running.batches import Written
+from headrace.pipelines.running.expectations import Judged
 from headrace.pipelines.running.intake import Intake
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.reports import Outcome
@@ -58,13 +59,13 @@ class AppendTarget:
         """Several flows write at once and commit one by one, unless their keys must not meet."""
         if self.intake.has_unique_key:
             with self.intake.place.held() as table:
-                written, warnings = self.intake.files(rows, token)
+                written, judged = self.intake.files(rows, token)
                 version = self._commit(table, written, token, lineage)
         else:
-            written, warnings = self.intake.files(rows, token)
+            written, judged = self.intake.files(rows, token)
             with self.intake.place.held() as table:
                 version = self._commit(table, written, token, lineage)
-        return outcome_of(written, written.rows_out, warnings, version)
+        return outcome_of(written, written.rows_out, judged, version)
 
     def _commit(self, table: Table, written: Written, token: Token, lineage: Lineage) -> int:
         commit = table.replace if self.intake.is_replaced else table.append
@@ -85,12 +86,12 @@ class KeyedTarget:
     def write(self, rows: "DataFrame", token: Token, lineage: Lineage) -> Outcome:
         place, spark = self.intake.place, rows.sparkSession
         with place.held() as table, place.scratch(token, "merging") as scratch:
-            staged, written, warnings = self.intake.staged(rows, token, table.schema, scratch)
+            staged, written, judged = self.intake.staged(rows, token, table.schema, scratch)
             if is_small(staged, self.driver_rows_max):
                 version = upsert(table, staged.table(), self.how, token, lineage)
             else:
                 version = upsert_by_tasks(spark, table, staged, self.how, token, lineage)
-        return outcome_of(written, written.rows_out, warnings, version)
+        return outcome_of(written, written.rows_out, judged, version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +116,10 @@ class ChangesTarget:
         with place.scratch(token, "merging") as scratch:
             events = sequenced(marked, self.changes)
             schema = self._staged_schema(events)
-            staged, written, warnings = self.intake.staged(events, token, schema, scratch)
+            staged, written, judged = self.intake.staged(events, token, schema, scratch)
             with place.held():
                 version = self._apply(staged, rows.sparkSession, token, lineage)
-        return outcome_of(written, written.rows_out, warnings, version)
+        return outcome_of(written, written.rows_out, judged, version)
 
     def _apply(self, staged: Staged, spark: "SparkSession", token: Token, lineage: Lineage) -> int:
         changes = self.changes
@@ -198,7 +199,7 @@ def shaped_for_topic(rows: "DataFrame", value_format: str) -> "DataFrame":
     return rows.select(*kept, value)
 
 
-def outcome_of(written: Written, rows_out: int, warnings: list[str], version: int) -> Outcome:
+def outcome_of(written: Written, rows_out: int, judged: Judged, version: int) -> Outcome:
     """What became of a batch, told by what the tasks have counted."""
     return Outcome(
         rows_in=written.rows_in,
@@ -206,6 +207,7 @@ def outcome_of(written: Written, rows_out: int, warnings: list[str], version: in
         quarantined=written.rows_quarantined,
         dropped=written.dropped,
         broken=written.broken,
-        warnings=warnings,
+        warnings=judged.warnings,
+        newest_ms=judged.newest_ms,
         version=version,
     )

@@ -84,7 +84,7 @@ class ComputedView:
         outcome = target.write(rows, Token(writer, batch), lineage)
         report = Report.read(self.state.report)
         report.rows_in = report.rows_out = report.quarantined = report.dropped = 0
-        report.broken = {}
+        report.broken, report.newest_ms = {}, {}
         report.query = fingerprint(self.view.query)
         report.add(batch, outcome, round((time.monotonic() - began) * 1000))
         report.looked_at_ms = report.last_at_ms
