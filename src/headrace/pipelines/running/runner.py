@@ -19,7 +19,7 @@ from headrace.pipelines.running.pipeline_run import PipelineRun, is_lambda, now
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.restarts import Failure, failure_of
 from headrace.pipelines.running.running_flow import RunningFlow
-from headrace.pipelines.running.schedules import Retries, Timeline
+from headrace.pipelines.running.schedules import Retries, SetBack, Timeline
 from headrace.pipelines.running.views import ComputedView, computed_views
 from headrace.spark import fair_shares
 
@@ -74,6 +74,7 @@ class PipelineRunner:
         self.mode = ""
         self.undone: list[str] = []
         """What a single pass has not come to the end of, because it was asked to stop."""
+        self._set_back = SetBack()
         self._tidy_at = time.monotonic() + _TIDY_EVERY_S
         self._tidied: dict[str, int] = {}
         self._tidying: Future[None] | None = None
@@ -178,9 +179,12 @@ class PipelineRunner:
             running.start(is_once=False)
 
     def tick(self, views: ThreadPoolExecutor, tidying: ThreadPoolExecutor) -> None:
-        """Start again what has failed and may, and refresh what is due."""
+        """Start again what has failed and may, or waits in vain, and refresh what is due."""
+        is_set_back = self._set_back.is_noticed(time.time_ns() / 1e9, time.monotonic())
         for running in self.flows:
             running.settle()
+            running.is_renewal_due |= is_set_back and running.flow.realtime is None
+            running.renew()
             if running.query is None and running.is_due:
                 running.start(is_once=False)
         for view in self.views:

@@ -28,6 +28,8 @@ class RunningFlow:
     restarts: Restarts = field(default_factory=Restarts)
     failure: Failure | None = None
     """Why it is not running, or was not when it was last looked at."""
+    is_renewal_due: bool = False
+    """Whether its query is to be started anew, as soon as no batch is under way."""
     is_over: bool = False
     """Nothing more will come of it: it has come to its end, or was given up."""
 
@@ -76,6 +78,16 @@ class RunningFlow:
             and self.query.isActive
             and bool(self.query.status["isTriggerActive"])
         )
+
+    def renew(self) -> None:
+        """Let a continuous query that waits for its trigger choose anew what it waits for.
+
+        Spark waits until a time of day; when that was set back, for as long as it was set back.
+        """
+        if self.is_renewal_due and self.is_active and not self.is_busy:
+            self.is_renewal_due = False
+            self.stop()
+            self.start(is_once=False)
 
     def give_up(self, failure: Failure) -> None:
         """End it for good, for a reason that is not its query's."""

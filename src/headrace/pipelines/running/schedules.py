@@ -11,6 +11,7 @@ _YEARS_MAX = 5
 """A line such as `0 0 29 2 *` is due within four years; one that is not, never."""
 _FIRST_WAIT_S, _WAIT_S_MAX = 10.0, 600.0
 _DOUBLINGS_MAX = 6
+_SET_BACK_S_MIN = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,25 @@ class Retries:
     def put_off(self, due: dt.datetime, now: dt.datetime, now_s: float) -> dt.datetime:
         """When to do what is due at some time; never in the past."""
         return max(due, now + dt.timedelta(seconds=max(0.0, self.not_before - now_s)))
+
+
+@dataclass(slots=True)
+class SetBack:
+    """Notices that the time of day was set back, by a clock that nobody sets.
+
+    Small steps are left alone: they are made all the time, to keep clocks right.
+    """
+
+    ahead_s: float | None = None
+    """How far the time of day was ahead of the other clock, at most."""
+
+    def is_noticed(self, time_s: float, monotonic_s: float) -> bool:
+        """Whether it was, since one last looked."""
+        ahead_s = time_s - monotonic_s
+        was_ahead_s = ahead_s if self.ahead_s is None else self.ahead_s
+        is_back = ahead_s < was_ahead_s - _SET_BACK_S_MIN
+        self.ahead_s = ahead_s if is_back else max(ahead_s, was_ahead_s)
+        return is_back
 
 
 def parse_schedule(text: str) -> Schedule:

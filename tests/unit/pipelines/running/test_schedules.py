@@ -6,7 +6,7 @@ import random
 import pytest
 
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.schedules import Every, Retries, Timeline, parse_schedule
+from headrace.pipelines.running.schedules import Every, Retries, SetBack, Timeline, parse_schedule
 
 
 def at(text: str) -> dt.datetime:
@@ -105,3 +105,16 @@ def test_nonsense_is_refused(text: str) -> None:
 def test_a_day_that_never_comes_is_told() -> None:
     with pytest.raises(PipelineError, match="never"):
         parse_schedule("0 0 31 2 *").next_after(at("2026-03-01T12:00"))
+
+
+def test_a_clock_that_is_set_back_is_noticed_once() -> None:
+    clock = SetBack()
+    looks = [(1000.0, 0.0), (1001.0, 1.0), (401.0, 2.0), (402.0, 3.0)]
+    assert [clock.is_noticed(*look) for look in looks] == [False, False, True, False]
+
+
+def test_a_clock_that_is_set_ahead_or_put_right_by_little_waits_for_nothing() -> None:
+    clock = SetBack()
+    looks = [(1000.0, 0.0), (9000.0, 1.0), (9000.5, 2.5), (9001.0, 3.0)]
+    assert not any(clock.is_noticed(*look) for look in looks)
+    assert clock.is_noticed(1004.0, 4.0)
