@@ -22,6 +22,8 @@ from headrace.runtime.supervision import CANNOT_LISTEN
 
 ABORT_KEY = "headrace.abort"
 """In the state of a request: ends its connection at once, without what is still to be sent."""
+UNSENT_KEY = "headrace.unsent"
+"""In the state of a request: how many bytes its connection holds that the system has not taken."""
 _MESSAGE_BYTES_MAX = 1 << 20
 """What a client may send over a WebSocket at once."""
 _BACKLOG = 512
@@ -128,11 +130,15 @@ def _config(
 
 
 class _Protocol(BoundedProtocol):
-    """The protocol, which lets requests end their connection."""
+    """The protocol, which lets requests end their connection and see what it still holds."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.app_state = {**self.app_state, ABORT_KEY: transport.abort}
+        self.app_state = {
+            **self.app_state,
+            ABORT_KEY: transport.abort,
+            UNSENT_KEY: transport.get_write_buffer_size,
+        }
 
 
 class _TlsProtocol(_Protocol):

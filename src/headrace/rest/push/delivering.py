@@ -1,10 +1,13 @@
 """From a feed to a connection: forms, filters, heartbeats, and an end for who does not read."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from starlette.types import Scope
+
 from headrace.http.errors import HttpError
+from headrace.http.server import UNSENT_KEY
 from headrace.rest.errors import RestError
 from headrace.rest.push.entries import Entry, Showing
 from headrace.rest.push.feeds import Feed
@@ -12,6 +15,8 @@ from headrace.rest.push.requested import StreamRequest
 from headrace.rest.schemas import Schemas
 
 T = TypeVar("T")
+
+_LOOK_S = 0.005
 
 
 class Piece:
@@ -60,6 +65,22 @@ async def taken(sending: Awaitable[T], stall_s: float) -> T:
         raise Stalled(
             408, 40802, f"the client has read nothing for {stall_s:g} seconds (push.stall.ms)"
         ) from None
+
+
+async def sent(scope: Scope, stall_s: float) -> None:
+    """Wait until the system has taken all that a connection was given.
+
+    For groups: what a connection only holds is lost when it ends, and must not count as delivered.
+    """
+    unsent: Callable[[], int] | None = scope.get("state", {}).get(UNSENT_KEY)
+    if unsent is not None:
+        await asyncio.sleep(0)  # The loop writes at the end of its turn.
+        await taken(_emptied(unsent), stall_s)
+
+
+async def _emptied(unsent: Callable[[], int]) -> None:
+    while unsent():
+        await asyncio.sleep(_LOOK_S)
 
 
 class Stalled(RestError):

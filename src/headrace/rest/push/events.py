@@ -17,7 +17,7 @@ from headrace.errors import HeadraceError
 from headrace.http.errors import HttpError
 from headrace.http.server import ABORT_KEY
 from headrace.rest.errors import body_of, of_client
-from headrace.rest.push.delivering import Lifetime, Piece, Pieces, Stalled, stopping, taken
+from headrace.rest.push.delivering import Lifetime, Piece, Pieces, Stalled, sent, stopping, taken
 from headrace.rest.push.entries import PIECE_BYTES, Entry
 from headrace.rest.push.feeds import Feed
 from headrace.rest.push.hub import Hub, cancelled
@@ -76,12 +76,14 @@ class EventStream(Response):
             settings.push_heartbeat_ms, settings.streaming_connection_max_duration_ms
         )
         self._stall_s = settings.push_stall_ms / 1000
+        self._scope: Scope = {}
         self._last = ""
         self._is_within_event = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         abort = scope.get("state", {}).get(ABORT_KEY)
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+        self._scope = scope
         delivering = asyncio.create_task(self._deliver(send, abort))
         self._hub.add_stream(delivering)
         gone = asyncio.create_task(_until_gone(receive))
@@ -116,6 +118,8 @@ class EventStream(Response):
         if piece.wanted:
             await self._send_events(send, piece.wanted)
             self._last = piece.wanted[-1][1]
+            if self._request.group is not None:
+                await sent(self._scope, self._stall_s)
         elif not piece.entries:
             await self._send(send, heartbeat(piece.position, self._last))
             self._last = piece.position

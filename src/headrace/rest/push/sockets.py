@@ -18,7 +18,16 @@ from headrace.http.errors import HttpError
 from headrace.http.server import ABORT_KEY
 from headrace.rest.errors import RestError, bad_request, body_of, of_client
 from headrace.rest.push.acknowledgements import Acknowledgements
-from headrace.rest.push.delivering import Lifetime, Piece, Pieces, Stalled, over, stopping, taken
+from headrace.rest.push.delivering import (
+    Lifetime,
+    Piece,
+    Pieces,
+    Stalled,
+    over,
+    sent,
+    stopping,
+    taken,
+)
 from headrace.rest.push.entries import Entry
 from headrace.rest.push.feeds import Feed
 from headrace.rest.push.hub import Hub, cancelled
@@ -98,6 +107,8 @@ class SocketStream:
     async def _send_all(self, piece: Piece) -> None:
         for entry, _ in piece.wanted:
             await self._send_record(entry)
+        if self._request.group is not None and piece.wanted:
+            await sent(self._websocket.scope, self._stall_s)
         for entry, _ in piece.entries:
             self._feed.delivered(entry.partition, entry.offset)
 

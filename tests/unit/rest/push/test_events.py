@@ -5,6 +5,7 @@ import asyncio
 from confluent_kafka import Message
 from starlette.types import Message as Sent
 
+from headrace.http.server import ABORT_KEY, UNSENT_KEY
 from headrace.rest.errors import topic_not_found
 from headrace.rest.formats import Format
 from headrace.rest.push.entries import Entry
@@ -45,6 +46,7 @@ class Counting:
 
     def __init__(self, size: int) -> None:
         self.asked = 0
+        self.delivered_count = 0
         self._size = size
 
     async def next(self, timeout_s: float) -> list[tuple[Entry, str]]:
@@ -56,7 +58,8 @@ class Counting:
     def position(self) -> str:
         return "0:1"
 
-    def delivered(self, partition: int, offset: int) -> None: ...
+    def delivered(self, partition: int, offset: int) -> None:
+        self.delivered_count += 1
 
     async def idle(self) -> None: ...
 
@@ -104,3 +107,49 @@ async def test_a_connection_holds_but_a_part_of_a_large_record() -> None:
     connection = Connection(high_water=1_000)
     await stalled(Counting(size=1_000_000), connection)
     assert len(connection.held) < 66_000
+
+
+class Held:
+    """What a connection holds of which the system takes nothing, until it is asked so often."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+        self.is_aborted = asyncio.Event()
+
+    def unsent(self) -> int:
+        self.looks -= 1
+        return max(0, self.looks)
+
+
+async def first_piece(held: Held, feed: Counting, group: str | None, stall_ms: int) -> None:
+    """A stream up to its second piece, or to where its client is dropped."""
+    settings = RestSettings(push_stall_ms=stall_ms)
+    request = StreamRequest(topic="t", formats=STRINGS, group=group)
+    hub = Hub(settings)
+    stream = EventStream(feed, request, Schemas(settings), hub, settings)
+    connection = Connection(high_water=1_000_000)
+    state = {UNSENT_KEY: held.unsent, ABORT_KEY: held.is_aborted.set}
+    serving = asyncio.create_task(stream({"state": state}, connection.receive, connection.send))
+    async with asyncio.timeout(30):
+        while feed.asked < 2 and not held.is_aborted.is_set():
+            await asyncio.sleep(0)
+    serving.cancel()
+    await asyncio.wait({serving})
+
+
+async def test_what_a_connection_only_holds_is_not_delivered_to_a_group() -> None:
+    held, feed = Held(looks=1_000_000), Counting(size=10)
+    await first_piece(held, feed, group="g", stall_ms=20)
+    assert (feed.asked, feed.delivered_count, held.is_aborted.is_set()) == (1, 0, True)
+
+
+async def test_what_the_system_has_taken_is_delivered_to_a_group() -> None:
+    held, feed = Held(looks=3), Counting(size=10)
+    await first_piece(held, feed, group="g", stall_ms=30_000)
+    assert (feed.delivered_count >= 1, held.is_aborted.is_set()) == (True, False)
+
+
+async def test_who_keeps_its_own_position_is_not_waited_for() -> None:
+    held, feed = Held(looks=1_000_000), Counting(size=10)
+    await first_piece(held, feed, group=None, stall_ms=30_000)
+    assert (feed.delivered_count >= 1, held.looks) == (True, 1_000_000)
