@@ -2,9 +2,10 @@
 
 A write is decided on the newest state and written before the next is decided; its answer leaves
 once its records are read back. Only the leader writes; the others hand writes on to it.
-Decisions are made in the writer's thread, as schemas may take long to compare, and one write holds
-the lock until it is done: so each is decided after, and on, all that the ones before it have
-written. If a record of somebody else is replayed meanwhile, it is decided again (see `checks`).
+Decisions are made in the writer's thread, as schemas may take long to compare, one write after the
+other. Each is decided on all that the ones before it have written: where one of them has given up
+waiting for its records, the next waits for these first. Else it would give their ids once more. If
+a record of somebody else is replayed meanwhile, it is decided again (see `checks`).
 """
 
 import asyncio
@@ -205,15 +206,18 @@ class Registry:
             return decision.reply
 
     async def _decided(self, decide: Callable[[], Decision[T]]) -> Decision[T]:
-        """Decide beside the loop, on a state that no record has changed meanwhile."""
+        """Decide beside the loop, on a state that has all that was written, and does not change."""
         loop = asyncio.get_running_loop()
         for _ in range(_DECISIONS_MAX):
+            await self._store.reached(self._writer.last_offset, self.write_s_max)
             try:
-                return await steady(
+                decision = await steady(
                     self.state, lambda: loop.run_in_executor(self._writer_thread, decide)
                 )
             except Moved:
                 continue
+            if self._writer.last_offset < self._store.next_offset:
+                return decision
         raise TooBusy("others write all the time, so nothing can be decided; try again")
 
     @asynccontextmanager

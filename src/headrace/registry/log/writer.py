@@ -78,6 +78,8 @@ class LogWriter:
         self._sequence = 0
         self._claimed_at: float | None = None
         self._described: MetadataResponseTopic | None = None
+        self.last_offset = -1
+        """Where the last record is that was written here."""
 
     @property
     def has_claim(self) -> bool:
@@ -126,7 +128,8 @@ class LogWriter:
             self._claimed_at = None
             raise InDoubt(f"{self._topic} was not written to in time: {error}") from error
         self._sequence += len(changes)
-        return offset + len(changes) - 1
+        self.last_offset = offset + len(changes) - 1
+        return self.last_offset
 
     def close(self) -> None:
         self._admin.close()
