@@ -32,7 +32,7 @@ _PAUSE_S = 0.2
 _PAUSE_MAX_S = 5.0
 _STOP_S_MAX = 2.0
 _EMPTY_MAX = 4
-"""Answers without records before the end: the last ones may have been compacted away."""
+"""Answers that lead no further before the end: the last records may have been compacted away."""
 
 
 class Read(NamedTuple):
@@ -60,9 +60,11 @@ class LogReader:
         end = self._admin.partitions.offsets(self._topic, LATEST)[0].offset
         empty_left = _EMPTY_MAX
         while self._next_offset < end and empty_left:
-            read = self._fetch(_FETCH_WAIT_MS)
-            empty_left -= not read.records
-            take(read)
+            before = self._next_offset
+            take(self._fetch(_FETCH_WAIT_MS))
+            empty_left -= self._next_offset == before
+        if self._next_offset < end:
+            _log.warning("%s ends at %d and not at %d", self._topic, self._next_offset, end)
         return self._next_offset
 
     def follow(
