@@ -61,7 +61,13 @@ def compare(
     `ignored` are columns that two honest buildings of one table never share, such as the moment at
     which a row was refused.
     """
-    old_rows, new_rows = old.dataset(), new.dataset()
+    return compare_rows(old.dataset(), new.dataset(), ignored=ignored, rows_shown=rows_shown)
+
+
+def compare_rows(
+    old_rows: Any, new_rows: Any, *, ignored: Sequence[str] = (), rows_shown: int = ROWS_SHOWN_MAX
+) -> Contents:
+    """The same of rows that are not those of a table: datasets of Arrow, or its tables."""
     before, after = old_rows.schema, new_rows.schema
     shared = [
         column.name

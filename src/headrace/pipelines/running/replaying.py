@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from headrace.client.admin import Admin
 from headrace.client.partitions import EARLIEST
-from headrace.lake import comparing
+from headrace.lake import comparing, merging
 from headrace.lake.comparing import Contents
 from headrace.pipelines.model import Flow, Pipeline, Sink
 from headrace.pipelines.names import is_quarantine
@@ -190,15 +190,30 @@ def rows_moved(run: PipelineRun) -> int:
 
 
 def compare(run: PipelineRun, generations: Mapping[str, int]) -> list[Compared]:
-    """Each table before and after, by what it holds."""
-    return [
+    """Each table before and after, by what it holds.
+
+    Of a merged view the two layers together: which of them has a row is a matter of when the batch
+    layer last ran.
+    """
+    before = {name: run.generation_of(name) for name in generations}
+    views = [view for view in run.lake.views().values() if view.batch in generations]
+    layers = {name for view in views for name in merging.layers_of(view)}
+    found = [
         Compared(
             name,
             comparing.compare(
-                run.lake.table(name, run.generation_of(name)),
+                run.lake.table(name, before[name]),
                 run.lake.table(name, generation),
                 ignored=[QUARANTINED_AT] if is_quarantine(name) else (),
             ),
         )
-        for name, generation in sorted(generations.items())
+        for name, generation in generations.items()
+        if name not in layers
     ]
+    for view in views:
+        old, new = (
+            merging.merged_rows(view, merging.pair(run.lake, view, chosen))
+            for chosen in (before, generations)
+        )
+        found.append(Compared(view.name, comparing.compare_rows(old, new)))
+    return sorted(found, key=lambda one: one.table)
