@@ -599,6 +599,8 @@ def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: M
         "CREATE MERGED VIEW refined.n MERGE (n SUM) AS"
         " SELECT name, count(*) AS n FROM STREAM(raw.o) GROUP BY name;"
         "CREATE MATERIALIZED VIEW refined.total AS SELECT sum(n) AS n FROM refined.n;"
+        "CREATE STREAMING TABLE refined.joined AS"
+        " SELECT id, n FROM STREAM(raw.o) JOIN refined.n USING (name);"
     )
     sent = 0
     for architecture in ("kappa", "lambda", "kappa"):
@@ -614,6 +616,8 @@ def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: M
         rows = lake.merged_rows("refined.n") if is_lambda else lake.table("refined.n").rows()
         assert sorted(row["n"] for row in rows.to_pylist()) == [sent // 3] * 3
         assert folder.rows("refined.total", "n") == [sent]
+        joined = folder.rows("refined.joined", "id", "n")[sent - 6 :]
+        assert joined == [(n, sent // 3) for n in range(sent - 6, sent)]
 
 
 def test_a_key_that_two_flows_bring_is_taken_once(folder: Folder, make_topic: MakeTopic) -> None:

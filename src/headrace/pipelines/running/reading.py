@@ -62,7 +62,8 @@ class TableReads:
     def table_options(self, name: str) -> dict[str, str]:
         """What Spark's reader of a table has to know."""
         options = {"root": str(self.lake.root), "table": name}
-        generation = self.generations.get(name)
+        view = self.lake.views().get(name)
+        generation = self.generations.get(name if view is None else view.batch)
         return options if generation is None else {**options, "generation": str(generation)}
 
 

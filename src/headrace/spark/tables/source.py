@@ -1,6 +1,7 @@
 """`format("headrace-table")`: a table of the lake as a stream, or as a batch.
 
-Options: `root` and `table`, `generation`, `startingVersion` (0 is everything, n the rows of
+A merged view of a lambda pipeline is read as a batch only, both layers as one. Options: `root`
+and `table`, `generation`, `startingVersion` (0 is everything, n the rows of
 commit n and later ones), `maxFilesPerTrigger`, `columns` (names joined by commas),
 `commitVersion`, which adds the column `_commit_version`, and in batch `version`, the one to read.
 """
@@ -25,10 +26,10 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from headrace.lake.catalog import Lake
+from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.commits import AddedFile
 from headrace.lake.errors import LakeError
-from headrace.lake.merging import COMMIT_VERSION
+from headrace.lake.merging import COMMIT_VERSION, Pair, layers_of, merged_rows, pair
 from headrace.lake.reading import read_batches
 from headrace.lake.tables import Table
 from headrace.spark.tables.plans import Position, advanced, bins, planned
@@ -88,6 +89,15 @@ class TableOptions:
     def open(self) -> Table:
         return Lake(self.root).table(self.table, self.generation)
 
+    def merged_view(self) -> MergedViewEntry | None:
+        """The merged view of this name whose layers are kept apart; None if it is a table."""
+        return Lake(self.root).views().get(self.table)
+
+    def layers(self, view: MergedViewEntry) -> Pair:
+        """Both layers of this moment; a replay builds them together, so they have one number."""
+        chosen = {} if self.generation is None else dict.fromkeys(layers_of(view), self.generation)
+        return pair(Lake(self.root), view, chosen)
+
 
 @dataclass
 class FilesPartition(InputPartition):
@@ -96,6 +106,14 @@ class FilesPartition(InputPartition):
     place: str
     files: Sequence[AddedFile]
     partition_by: tuple[str, ...]
+
+
+@dataclass
+class MergedPartition(InputPartition):
+    """Both layers of a merged view, at versions that fit together: an aggregate is for one task."""
+
+    batch_version: int
+    speed_version: int
 
 
 class TableSource(DataSource):
@@ -110,7 +128,12 @@ class TableSource(DataSource):
         return "headrace-table"
 
     def schema(self) -> StructType:
-        schema = self._chosen.open().schema
+        view = self._chosen.merged_view()
+        if view is None:
+            schema = self._chosen.open().schema
+        else:
+            stored = self._chosen.layers(view).batch.schema
+            schema = pa.schema([_field(stored, name) for name in (*view.keys, *view.merge)])
         if self._chosen.columns is not None:
             schema = pa.schema([_field(schema, name) for name in self._chosen.columns])
         if self._chosen.commit_version:
@@ -133,6 +156,8 @@ class _Reading:
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """The files' rows as Arrow batches. Spark asks for None where nothing was planned."""
+        if isinstance(partition, MergedPartition):
+            yield from self._merged(partition)
         if not isinstance(partition, FilesPartition):
             return
         wanted = arrow_schema_of(self._schema)
@@ -146,11 +171,21 @@ class _Reading:
                     batch = batch.append_column(wanted.field(COMMIT_VERSION), version)
                 yield batch.select(wanted.names)
 
+    def _merged(self, partition: MergedPartition) -> Iterator[Any]:
+        view = self._options.merged_view()
+        assert view is not None, "it was one when the partition was planned"
+        layers = self._options.layers(view).at(partition.batch_version, partition.speed_version)
+        yield from merged_rows(view, layers).select(self._schema.names).to_batches()
+
 
 class TableReader(_Reading, DataSourceReader):
     """One version, once: the newest unless another is given."""
 
     def partitions(self) -> Sequence[InputPartition]:
+        view = self._options.merged_view()
+        if view is not None:
+            now = self._options.layers(view)
+            return [MergedPartition(now.batch_version, now.speed_version)]
         table = self._options.open()
         after = self._options.starting_version - 1
         newest = table.version if self._options.version is None else self._options.version
