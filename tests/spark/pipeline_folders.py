@@ -114,6 +114,17 @@ class Continuously:
             self.errors.append(error)
 
 
+class JumpingClock:
+    """The time of day as this process sees it; set ahead and back while others rely on it."""
+
+    def __init__(self) -> None:
+        self.ahead_ns = 0
+        self._time_ns = time.time_ns
+
+    def __call__(self) -> int:
+        return self._time_ns() + self.ahead_ns
+
+
 def eventually(holds: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + WAIT_S
     while not holds():

@@ -4,11 +4,13 @@ import datetime as dt
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from headrace.pipelines.commands import status
 from headrace.pipelines.model import (
     Expectation,
     Freshness,
@@ -19,11 +21,19 @@ from headrace.pipelines.model import (
     UniqueKey,
     Violation,
 )
-from headrace.pipelines.running.errors import ExpectationFailed
+from headrace.pipelines.running.errors import ExpectationFailed, FlowsFailed
 from headrace.pipelines.running.expectations import RowChecks, check_table_rules, with_flags
+from headrace.pipelines.status import PipelineStatus
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
-from tests.spark.pipeline_folders import Folder, send, toml
+from tests.spark.pipeline_folders import (
+    Continuously,
+    Folder,
+    JumpingClock,
+    eventually,
+    send,
+    toml,
+)
 
 NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 ROWS = "SELECT TIMESTAMP '2026-03-01 11:59:00Z' AS at, id AS n FROM range(3)"
@@ -154,3 +164,51 @@ def test_what_cannot_be_read_goes_to_quarantine_whatever_columns_a_query_names(
     for name in ("named", "chosen", "whole"):
         assert folder.rows(f"staging.{name}", "id") == [1]
         assert folder.rows(f"quarantine.staging__{name}", "payload") == [b"not json"]
+
+
+FRESH = """
+CREATE STREAMING TABLE trusted.warned (CONSTRAINT fresh EXPECT FRESH at WITHIN 1 HOURS)
+AS SELECT id, timestamp_millis(at) AS at FROM STREAM(sources.events);
+CREATE STREAMING TABLE trusted.failing (CONSTRAINT fresh EXPECT FRESH at WITHIN 1 HOURS
+  ON VIOLATION FAIL UPDATE) AS SELECT id, timestamp_millis(at) AS at FROM STREAM(sources.events);
+"""
+HOUR_NS = 3_600 * 1_000_000_000
+
+
+def test_tables_that_get_no_rows_become_stale_while_a_pipeline_runs_and_at_the_end_of_a_pass(
+    tmp_path: Path,
+    broker: BrokerProcess,
+    spark: SparkSession,
+    make_topic: MakeTopic,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = make_topic()
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("fresh", topic, "id LONG, at LONG"), tables_sql=FRESH
+    )
+    clock = JumpingClock()
+    monkeypatch.setattr(time, "time_ns", clock)
+    send(broker, topic, [{"id": 1, "at": clock() // 1_000_000}])
+    folder.once()
+    assert stands(folder).stale == ()
+    clock.ahead_ns += 3 * HOUR_NS // 2
+    with pytest.raises(FlowsFailed, match=r"trusted.failing breaks .*newest at is 54\d\d s old"):
+        folder.once()
+    assert [text.partition(" ")[0] for text in stands(folder).stale] == [
+        "trusted.warned",
+        "trusted.failing",
+    ]
+    with Continuously([folder]):
+        eventually(lambda: states(folder) == ["running", "running"], "it has its time again")
+        clock.ahead_ns += 2 * HOUR_NS
+        eventually(lambda: states(folder) == ["running", "failed"], "its time is over")
+    assert len(stands(folder).stale) == 2
+
+
+def stands(folder: Folder) -> PipelineStatus:
+    (found,) = status([folder.path], folder.overrides)
+    return found
+
+
+def states(folder: Folder) -> list[str]:
+    return [flow.state for flow in stands(folder).flows]

@@ -21,7 +21,14 @@ from headrace.pipelines.running.errors import FlowsFailed, PipelineRuns
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.numbered_pipelines import SCHEMA, TABLES, assert_exact, has_all, numbers
-from tests.spark.pipeline_folders import Continuously, Folder, eventually, send, toml
+from tests.spark.pipeline_folders import (
+    Continuously,
+    Folder,
+    JumpingClock,
+    eventually,
+    send,
+    toml,
+)
 
 DAY_NS = 24 * 3_600 * 1_000_000_000
 SCHEDULED = """
@@ -170,17 +177,6 @@ def worker_pids(spark: SparkSession) -> list[int]:
     while more := {pid for pid, parent in parents.items() if parent in below} - below:
         below |= more
     return sorted(below - {jvm})
-
-
-class JumpingClock:
-    """The time of day as this process sees it; set ahead and back while others rely on it."""
-
-    def __init__(self) -> None:
-        self.ahead_ns = 0
-        self._time_ns = time.time_ns
-
-    def __call__(self) -> int:
-        return self._time_ns() + self.ahead_ns
 
 
 def test_over_a_clock_that_jumps_days_ahead_and_back_tables_and_schedules_stay_exact(
