@@ -22,7 +22,7 @@ def served(proxied: Served, node: Node) -> Served:
 
 
 def test_records_before_an_offset_are_deleted(served: Served, node: Node) -> None:
-    """RST-7"""
+    """RST-7(c)"""
     topic = create_topic(node, partitions=2)
     produce(node, topic, values("a", "b", "c"), partition=0)
     produce(node, topic, values("d"), partition=1)
@@ -54,7 +54,7 @@ def test_records_that_cannot_be_deleted_are_refused(
 
 
 def test_leaders_are_elected_where_that_is_needed(served: Served, topic: str) -> None:
-    """RST-7"""
+    """RST-7(c)"""
     partitions = [
         {"topic_name": topic, "partition_id": 0},
         {"topic_name": topic, "partition_id": 9},
@@ -71,7 +71,6 @@ def test_leaders_are_elected_where_that_is_needed(served: Served, topic: str) ->
 def test_partitions_are_moved_or_the_broker_is_said_not_to_do_it(
     served: Served, topic: str, flavour: Flavour
 ) -> None:
-    """RST-7"""
     place = f"/topics/{topic}/partitions/0/reassignment"
     (broker,) = served.get("/brokers")["data"]
     move = {"topic_name": topic, "partition_id": 0, "replicas": [broker["broker_id"]]}
@@ -90,7 +89,6 @@ def test_partitions_are_moved_or_the_broker_is_said_not_to_do_it(
 def test_quotas_are_set_shown_and_taken_away_or_the_broker_is_said_to_have_none(
     served: Served, flavour: Flavour
 ) -> None:
-    """RST-7"""
     name = unique_name("user")
     change = {"entity": {"user": name, "client_id": ""}, "quotas": {"producer_byte_rate": 1e6}}
     if flavour.name == "headrace":
@@ -109,7 +107,7 @@ def test_quotas_are_set_shown_and_taken_away_or_the_broker_is_said_to_have_none(
 
 
 def test_a_transaction_is_seen_and_ended(served: Served, node: Node) -> None:
-    """RST-7"""
+    """RST-7(c)"""
     topic, name = create_topic(node), unique_name("tx")
     client = producer(node, transactional_id=name)
     client.init_transactions(30)
@@ -146,7 +144,6 @@ def test_transactions_that_are_not_there_are_told_so(served: Served, topic: str)
 
 
 def test_disks_features_and_the_quorum_are_shown(served: Served, topic: str) -> None:
-    """RST-7"""
     (broker,) = served.get("/brokers")["data"]
     number = broker["broker_id"]
     directories = served.get(f"/brokers/{number}/log-dirs")["data"]

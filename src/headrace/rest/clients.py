@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from headrace.rest.admin_pool import AdminPool
-from headrace.rest.sending import RecordSender, Written
+from headrace.rest.sending import RecordSender, WriteCounts
 from headrace.rest.settings import RestSettings
 from headrace.rest.transactional import TransactionPool
 
@@ -20,7 +20,7 @@ class Clients:
         self,
         settings: RestSettings,
         identity: Mapping[str, str],
-        written: Written | None = None,
+        written: WriteCounts | None = None,
     ) -> None:
         self._settings = settings
         self._written = written

@@ -17,7 +17,7 @@ from headrace.errors import InvalidConfig
 from headrace.http.principals import Principal, principal_of
 from headrace.rest.clients import Clients
 from headrace.rest.errors import KAFKA_AUTHORIZATION, RestError
-from headrace.rest.sending import Written
+from headrace.rest.sending import WriteCounts
 from headrace.rest.settings import RestSettings
 from headrace.settings.properties import read_entries
 
@@ -42,7 +42,7 @@ class Identities:
                 f" it must be one of {', '.join(Mode)}"
             ) from None
         self._settings = settings
-        self.written = Written()
+        self.written = WriteCounts()
         self._mapped = _mapped(settings) if self._mode is Mode.FILE else {}
         self._clients: OrderedDict[tuple[str, str], Clients] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()

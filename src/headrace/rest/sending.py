@@ -61,7 +61,7 @@ class OutgoingRecord(msgspec.Struct, gc=False):
     headers: Headers | None = None
 
 
-class Written:
+class WriteCounts:
     """How many records were written, and how many were not, by all that share it."""
 
     __slots__ = ("failures", "records")
@@ -148,7 +148,7 @@ class RecordSender:
         timeout_s: float,
         buffer_bytes_max: int,
         name_topic: Callable[[str], Awaitable[None]],
-        written: Written | None = None,
+        written: WriteCounts | None = None,
     ) -> None:
         given, _ = split(properties)
         self._settings: dict[str, Any] = {
@@ -161,7 +161,7 @@ class RecordSender:
             self._settings["enable.idempotence"] = given.get("enable.idempotence", False)
         self._timeout_s = timeout_s
         self._name_topic = name_topic
-        self._written = written or Written()
+        self._written = written or WriteCounts()
         self._producer = created(confluent_kafka.Producer, self._settings)
         self._topics = _TopicSizes()
         self._loop = asyncio.get_running_loop()
