@@ -34,6 +34,7 @@ def fuzzed(
         yield found, clusters["data"][0]["cluster_id"]
 
 
+@pytest.mark.timeout(45 * EXAMPLES)
 def test_no_request_that_the_description_allows_finds_a_fault(
     fuzzed: tuple[Proxy, str], node: Node, topic: str
 ) -> None:
