@@ -4,8 +4,8 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Mapping
 
+from headrace.client.loop_producer import RecordSender, WriteCounts
 from headrace.rest.admin_pool import AdminPool
-from headrace.rest.sending import RecordSender, WriteCounts
 from headrace.rest.settings import RestSettings
 from headrace.rest.transactional import TransactionPool
 

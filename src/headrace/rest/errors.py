@@ -14,8 +14,9 @@ from starlette.responses import Response
 from headrace import errors as kafka
 from headrace.client.addresses import BrokerUnreachable
 from headrace.client.descriptions import Outcome
+from headrace.client.loop_producer import BufferFull, TopicMissing
 from headrace.errors import ERROR_NAMES, HeadraceError, KafkaError, error_for
-from headrace.http.errors import JSON, HttpError, error_handlers
+from headrace.http.errors import JSON, HttpError, Unavailable, error_handlers
 
 TOPIC_NOT_FOUND = 40401
 PARTITION_NOT_FOUND = 40402
@@ -171,6 +172,10 @@ def of_client(error: HeadraceError) -> HttpError:
     text = str(error) or type(error).__name__
     if isinstance(error, _WRONG_LOGIN):
         return RestError(401, KAFKA_AUTHENTICATION, text)
+    if isinstance(error, BufferFull):
+        return Unavailable(text)
+    if isinstance(error, TopicMissing):
+        return topic_not_found()
     if isinstance(error, BrokerUnreachable):
         return no_answer(text)
     if isinstance(error, TimeoutError):

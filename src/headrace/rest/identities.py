@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from headrace.client.loop_producer import WriteCounts
 from headrace.errors import InvalidConfig
 from headrace.http.principals import Principal, principal_of
 from headrace.rest.clients import Clients
 from headrace.rest.errors import KAFKA_AUTHORIZATION, RestError
-from headrace.rest.sending import WriteCounts
 from headrace.rest.settings import RestSettings
 from headrace.settings.properties import read_entries
 

@@ -21,13 +21,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from headrace.client.async_thread import ClientThread
 from headrace.client.librdkafka import created, exception_for
 from headrace.client.librdkafka_log import FoldedLog
+from headrace.client.loop_producer import OutgoingRecord
 from headrace.client.partitioners import JAVA_DEFAULT
 from headrace.client.producer_transactions import TransactionAborted, Transactions
 from headrace.client.properties import split
 from headrace.errors import HeadraceError
 from headrace.http.errors import HttpError, Unavailable
 from headrace.rest.errors import RestError, of_client
-from headrace.rest.sending import OutgoingRecord
 
 _log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from msgspec import json
 from headrace import errors
 from headrace.client.addresses import BrokerUnreachable
 from headrace.client.librdkafka import ClientFailure, TimedOut
+from headrace.client.loop_producer import BufferFull, TopicMissing
 from headrace.errors import HeadraceError
 from headrace.http.errors import ContentTooLarge
 from headrace.rest.errors import body_of, of_client, rendered, topic_not_found
@@ -28,6 +29,8 @@ from headrace.rest.errors import body_of, of_client, rendered, topic_not_found
         (errors.NotEnoughReplicas("x"), 500, 50003),
         (errors.OffsetOutOfRange("x"), 500, 50002),
         (BrokerUnreachable("x"), 503, 50302),
+        (BufferFull("x"), 503, 503),
+        (TopicMissing("x"), 404, 40401),
         (TimedOut("x"), 500, 50003),
         (ClientFailure("x"), 500, 50002),
         (topic_not_found(), 404, 40401),

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.client.librdkafka import exception_for
+from headrace.client.loop_producer import ANY_PARTITION, OutgoingRecord, RecordSender, Sent
 from headrace.errors import HeadraceError
 from headrace.http.bodies import read_body
 from headrace.http.operations import Operation, Parameter
@@ -30,7 +31,6 @@ from headrace.rest.errors import (
 from headrace.rest.formats import V2_BODY_TYPES, V2_JSON, answer_type, produced_format
 from headrace.rest.numbers import INT32_MAX, whole
 from headrace.rest.payloads import at_record, encoder, without_layout
-from headrace.rest.sending import ANY_PARTITION, OutgoingRecord, RecordSender, Sent
 from headrace.rest.service import Service
 from headrace.rest.v2.answers import invalid_json, parsed
 

@@ -16,9 +16,10 @@ from msgspec import Meta, Raw
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from headrace.client.loop_producer import ANY_PARTITION, Handed, OutgoingRecord, RecordSender, Sent
 from headrace.errors import HeadraceError
 from headrace.http.bodies import read_body
-from headrace.http.errors import JSON, HttpError
+from headrace.http.errors import JSON
 from headrace.http.operations import Operation, Parameter
 from headrace.http.streams import DuplexResponse
 from headrace.rest import overrides
@@ -36,7 +37,6 @@ from headrace.rest.formats import Format
 from headrace.rest.numbers import INT32_MAX
 from headrace.rest.payloads import encoder, without_layout
 from headrace.rest.schemas import Registered
-from headrace.rest.sending import ANY_PARTITION, Handed, OutgoingRecord, RecordSender, Sent
 from headrace.rest.service import Service
 from headrace.rest.unknown_fields import names, refusal_of
 from headrace.rest.v3.answers import CLUSTER, TOPIC, asked_cluster, check_json
@@ -275,8 +275,8 @@ class Production:
             await self._read_on(request, pieces)
         except ClientDisconnect:
             pass  # Nobody is left to be told.
-        except HttpError as refusal:
-            await pieces.put(UnderWay([body_of(refusal)]))
+        except HeadraceError as refusal:
+            await pieces.put(UnderWay([body_of(of_client(refusal))]))
         except Exception:
             await pieces.put(None)
             raise

@@ -13,12 +13,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 
+from headrace.client.loop_producer import Headers, OutgoingRecord
 from headrace.errors import HeadraceError
 from headrace.rest.clients import Clients
 from headrace.rest.push.entries import Entry, Showing
 from headrace.rest.push.reading import Reader
 from headrace.rest.schemas import Schemas
-from headrace.rest.sending import Headers, OutgoingRecord
 from headrace.rest.webhooks.posting import DeliveryFailed, post, signed
 from headrace.rest.webhooks.subscription import Retry, Subscription, filled
 from headrace.rest.webhooks.targets import AllowedTargets

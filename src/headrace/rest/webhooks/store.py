@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from headrace.client.descriptions import NewTopic
+from headrace.client.loop_producer import OutgoingRecord
 from headrace.errors import HeadraceError
 from headrace.http.errors import Unavailable
 from headrace.rest.clients import Clients
@@ -14,7 +15,6 @@ from headrace.rest.formats import Format
 from headrace.rest.push.entries import Entry
 from headrace.rest.push.reading import Reader
 from headrace.rest.push.requested import Formats, Start, StreamRequest
-from headrace.rest.sending import OutgoingRecord
 from headrace.rest.webhooks.subscription import NAME, Subscription
 
 _log = logging.getLogger(__name__)

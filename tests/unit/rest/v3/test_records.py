@@ -10,11 +10,18 @@ import pytest
 from confluent_kafka import Message
 from starlette.requests import Request
 
+from headrace.client.loop_producer import (
+    BufferFull,
+    Group,
+    Handed,
+    OutgoingRecord,
+    RecordSender,
+    Sent,
+)
 from headrace.rest.errors import ErrorBody, RestError
 from headrace.rest.formats import Format
 from headrace.rest.schema_codecs import codec_of
 from headrace.rest.schemas import Registered, Schemas, V3Schema
-from headrace.rest.sending import Group, Handed, OutgoingRecord, RecordSender, Sent
 from headrace.rest.service import Service
 from headrace.rest.settings import settings_of
 from headrace.rest.v3.json_stream import JsonSplitter
@@ -145,6 +152,20 @@ async def test_records_of_a_stream_keep_their_order_when_one_waits_for_the_regis
         lines = [line async for line in stream]
     assert [json.loads(line)["offset"] for line in lines] == [1, 2]
     assert sender.values == [b"\0\0\0\0\7\6one", b"two"]
+
+
+class Full(Handing):
+    """Has no room for what it is given."""
+
+    async def hand_over(self, topic: str, records: Sequence[OutgoingRecord]) -> Handed:
+        raise BufferFull("too much waits")
+
+
+async def test_a_stream_for_which_there_is_no_room_is_told_so_as_its_end() -> None:
+    stream = production(Full()).streamed(streaming(plain("a"), plain("b")))
+    async with asyncio.timeout(30), aclosing(stream):
+        lines = [json.loads(line) async for line in stream]
+    assert lines == [{"error_code": 503, "message": "too much waits"}]
 
 
 async def test_a_stream_that_is_given_up_leaves_nothing_running() -> None:

@@ -6,9 +6,8 @@ import pytest
 from confluent_kafka import KafkaError, Message
 
 from headrace.client.librdkafka import TimedOut
+from headrace.client.loop_producer import BufferFull, Group, OutgoingRecord, RecordSender, Sent
 from headrace.errors import InvalidTopicException
-from headrace.http.errors import Unavailable
-from headrace.rest.sending import Group, OutgoingRecord, RecordSender, Sent
 
 
 def sender(timeout_s: float = 0.3, buffer_bytes_max: int = 1000) -> RecordSender:
@@ -53,7 +52,7 @@ async def test_what_waits_is_bounded() -> None:
     found = sender(timeout_s=0.2)
     first = asyncio.create_task(found.send("t", [OutgoingRecord(b"x" * 900)]))
     await asyncio.sleep(0)
-    with pytest.raises(Unavailable, match="acknowledgement"):
+    with pytest.raises(BufferFull, match="acknowledgement"):
         await found.send("t", [OutgoingRecord(b"x" * 900)])
     await first
 

@@ -1,4 +1,4 @@
-"""Records of requests into topics: one producer that many requests share, on the event loop.
+"""A producer that many requests share, on the event loop: their records, and what became of each.
 
 librdkafka tells outcomes only to who polls it. The loop polls it every millisecond while
 something is on its way: a thread that polls would fight the loop for the interpreter, once for
@@ -16,13 +16,12 @@ import confluent_kafka
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from headrace.client.addresses import BrokerUnreachable
 from headrace.client.librdkafka import created, exception_for, raised
 from headrace.client.librdkafka_log import FoldedLog
 from headrace.client.partitioners import JAVA_DEFAULT
 from headrace.client.properties import split
 from headrace.errors import HeadraceError, InvalidTopicException
-from headrace.http.errors import Unavailable
-from headrace.rest.errors import no_answer, topic_not_found
 
 POLL_S = 0.001
 _KNOWN_FOR_S = 60.0
@@ -49,6 +48,14 @@ _GONE = (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC)
 
 Headers = list[tuple[str, str | bytes | None]]
 ANY_PARTITION = -1
+
+
+class BufferFull(HeadraceError):
+    """Too much waits for acknowledgement; later there may be room."""
+
+
+class TopicMissing(HeadraceError):
+    """A topic is not there, and does not come into being by being named."""
 
 
 class OutgoingRecord(msgspec.Struct, gc=False):
@@ -211,7 +218,7 @@ class RecordSender:
             await self._name_topic(topic)
             count = await asyncio.to_thread(self._asked_partitions, topic, _APPEARS_WITHIN_S)
         if not count:
-            raise topic_not_found()
+            raise TopicMissing(f"there is no topic {topic!r}")
         self._topics.note(topic, count)
         return count
 
@@ -273,7 +280,7 @@ class RecordSender:
             await asyncio.wait([waiter], timeout=max(0.0, left_s))
             if not waiter.done():
                 waiter.cancel()
-                raise Unavailable(
+                raise BufferFull(
                     "too much waits for acknowledgement by the brokers; try again later"
                 )
 
@@ -301,7 +308,7 @@ class RecordSender:
             try:
                 found = self._producer.list_topics(topic, timeout=self._timeout_s).topics[topic]
             except KafkaException as error:
-                raise no_answer(str(raised(error))) from None
+                raise BrokerUnreachable(str(raised(error))) from None
             if found.partitions and found.error is None:
                 return len(found.partitions)
             if found.error is not None and not _may_appear(found.error):
