@@ -46,16 +46,19 @@ types: $(VENV)/installed-dev
 unit: $(VENV)/installed-dev
 	$(PYTEST) -q -n $(JOBS) tests/unit tests/property tests/simulation
 
+# Clients wait more than they compute, so there are two processes for a core.
+integration: JOBS = 4
 integration: $(VENV)/installed-dev
 	@$(call TWICE,tests/integration)
 
 # Apache Kafka itself, from Maven by artifact name, as the judge of our files and answers.
+interop: JOBS = 3
 interop: $(VENV)/installed-dev
 	@$(call TWICE,tests/interop)
 
-# Pipelines on a real Spark. One process has the session that most tests share, a second one runs
-# beside it those that start JVMs of their own (tests/spark/conftest.py says which).
-spark: JOBS = 2
+# Pipelines on a real Spark. Each process has one session that its tests share; two begin with those
+# that start JVMs of their own (tests/spark/conftest.py says which).
+spark: JOBS = 3
 spark: $(VENV)/installed-dev
 	@$(call TWICE,tests/spark)
 

@@ -11,9 +11,11 @@ import socket
 import subprocess
 import sys
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
+from uuid import uuid4
 
 from tests.kafka_release import find_kafka
 
@@ -60,6 +62,13 @@ def free_port() -> int:
     raise AssertionError("no free port found")
 
 
+def random_cluster_id() -> str:
+    """As `kafka-storage random-uuid` makes one, without its JVM; a dash would be an option."""
+    while (made := urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")).startswith("-"):
+        pass
+    return made
+
+
 class Flavour(Protocol):
     """How to run one kind of broker."""
 
@@ -98,8 +107,7 @@ class Kafka:
         properties = node.directory / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
         if not Path(values["log.dirs"].split(",")[0], "meta.properties").exists():
-            cluster = find_kafka().run("kafka-storage", "random-uuid").strip()
-            options = ("--standalone", "-t", cluster, "-c", str(properties))
+            options = ("--standalone", "-t", random_cluster_id(), "-c", str(properties))
             find_kafka().run("kafka-storage", "format", *options)
         logging = node.directory / "log4j2.properties"
         logging.write_text(KAFKA_LOGGING)

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pyspark
 
+from headrace.spark.home import linked_home
+
 HOST = "127.0.0.1"
 SPARK_HOME = Path(pyspark.__file__).parent
 START_S_MAX = 90.0
@@ -149,7 +151,7 @@ def running(
     variables = {
         **os.environ,
         **ENVIRONMENT,
-        "SPARK_HOME": str(SPARK_HOME),
+        "SPARK_HOME": str(linked_home(SPARK_HOME)),
         **(environment or {}),
     }
     with log.open("wb") as output:

@@ -1,7 +1,8 @@
-"""One Spark session for all tests of this folder, warmed once, and a broker beside it."""
+"""One Spark session for all tests of a process, warmed once, and a broker beside it."""
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import which
@@ -26,23 +27,26 @@ FOLDER = Path(__file__).parent
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """What runs for minutes, over few rows, gains nothing by the better compiler and by threads that
 collect: tests take a third less of a processor without."""
-APART = {
-    *("test_cluster.py", "test_make_run.py", "test_pipeline_cluster.py", "test_pipeline_kills.py"),
-    *("test_sink_epochs.py", "test_sink_kills.py", "test_sink_on_kafka.py"),
-    "test_stock_connector.py",
+CLUSTERS = {"test_cluster.py", "test_pipeline_cluster.py"}
+"""Files whose tests share the clusters."""
+PROCESSES = {
+    *("test_make_run.py", "test_pipeline_kills.py", "test_sink_epochs.py", "test_sink_kills.py"),
+    *("test_sink_on_kafka.py", "test_stock_connector.py"),
 }
 """Files whose tests do without the shared session; most start JVMs of their own, and wait."""
+APART = CLUSTERS | PROCESSES
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `-n 2` one process has the session and all that share it, the other what is apart.
+    """With `-n 3` three processes have enough for two cores: much of Spark's work is waiting.
 
-    One process alone leaves a core idle most of the time, and two sessions would cost a second
-    start and a second warming.
+    Two begin with what is apart; the others, and these in the end, take the rest file by file,
+    each with one session that all its tests share.
     """
     from xdist.scheduler import LoadScopeScheduling
 
+    config.option.loadscopereorder = False
     scheduler = LoadScopeScheduling(config, log)
     scheduler._split_scope = share_of
     return scheduler
@@ -53,14 +57,23 @@ def share_of(nodeid: str) -> str:
     path = Path(nodeid.partition("::")[0])
     if path.parent.name != FOLDER.name:
         return str(path)
-    return "apart" if path.name in APART else "session"
+    if path.name in CLUSTERS:
+        return "clusters"
+    return "processes" if path.name in PROCESSES else path.name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is apart comes first, and then the files with most tests: they cannot be split."""
+    sizes = Counter(item.path for item in items)
     for item in items:
         needs = getattr(item, "fixturenames", ())
-        if item.path.parent == FOLDER and item.path.name in APART and "spark" in needs:
+        if is_apart(item) and "spark" in needs:
             raise pytest.UsageError(f"{item.nodeid} uses the session, but its file is APART")
+    items.sort(key=lambda item: (is_apart(item), sizes[item.path]), reverse=True)
+
+
+def is_apart(item: pytest.Item) -> bool:
+    return item.path.parent == FOLDER and item.path.name in APART
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -32,11 +32,21 @@ def compiled_modules() -> Iterator[None]:
     if _HOME in os.environ or installed is None:
         yield
         return
-    os.environ[_HOME] = str(_linked(installed))
+    os.environ[_HOME] = str(linked_home(installed))
     try:
         yield
     finally:
         del os.environ[_HOME]
+
+
+def linked_home(installed: Path) -> Path:
+    """The home, for as long as this process lives: the JVM loads from it when it needs to."""
+    home = Path(tempfile.mkdtemp(prefix="headrace-spark-"))
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    for entry in installed.iterdir():
+        if entry.is_dir() and entry.name != _ZIPPED:
+            (home / entry.name).symlink_to(entry)
+    return home
 
 
 def _installed() -> Path | None:
@@ -46,13 +56,3 @@ def _installed() -> Path | None:
         return None
     place = Path(spec.origin).parent
     return place if (place / "jars").is_dir() else None
-
-
-def _linked(installed: Path) -> Path:
-    """The home, for as long as this process lives: the JVM loads from it when it needs to."""
-    home = Path(tempfile.mkdtemp(prefix="headrace-spark-"))
-    atexit.register(shutil.rmtree, home, ignore_errors=True)
-    for entry in installed.iterdir():
-        if entry.is_dir() and entry.name != _ZIPPED:
-            (home / entry.name).symlink_to(entry)
-    return home
