@@ -47,7 +47,7 @@ class AvroSchema:
 
     def meaning(self, *, normalized: bool = False) -> str:
         """References are put in, and what has no order stands in one."""
-        return print_schema(in_order(normalize(self.root) if normalized else self.root))
+        return self._normalized_meaning if normalized else self._meaning
 
     def field_names(self) -> frozenset[str]:
         fields = self.root.fields if isinstance(self.root, Record) else ()
@@ -88,6 +88,14 @@ class AvroSchema:
     @cached_property
     def _canonical(self) -> str:
         return print_schema(self.root, self.known)
+
+    @cached_property
+    def _meaning(self) -> str:
+        return print_schema(in_order(self.root))
+
+    @cached_property
+    def _normalized_meaning(self) -> str:
+        return print_schema(in_order(normalize(self.root)))
 
     @cached_property
     def _normalized(self) -> str:
