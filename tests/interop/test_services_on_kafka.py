@@ -1,7 +1,9 @@
-"""The REST proxy before an Apache Kafka with logins and access rules."""
+"""The schema registry and the REST proxy before an Apache Kafka, with logins and access rules."""
 
 import json
+import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +13,8 @@ import pytest
 from headrace.http.users import PasswordHash
 from tests.kafka_release import KafkaRelease
 from tests.nodes import HOST, Kafka, Node, eventually, free_port
-from tests.rest_proxies import JSON_V2, proxy
+from tests.registries import USER, USER_WITH_NAME, RegistryProcess, running_registry
+from tests.rest_proxies import JSON_V2, V2, proxy
 
 PASSWORDS = {"ada": "ada-pw", "bob": "bob-pw"}
 RULE = {
@@ -49,6 +52,7 @@ def guarded(
         "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {users};",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
+        "group.initial.rebalance.delay.ms": "0",
     }
     try:
         node.start()
@@ -129,3 +133,75 @@ def test_the_callers_own_name_counts_at_the_broker(
         assert mine.json() == ["open-orders"]
         others = httpx2.get(f"{found.url}/topics", auth=("bob", "bob-pw"), timeout=60)
         assert others.json() == []
+
+
+@contextmanager
+def instances(guarded: Guarded, logs: Path) -> Iterator[tuple[RegistryProcess, RegistryProcess]]:
+    """The leader of a registry and who follows it."""
+    settings = {
+        "kafkastore.topic": f"_schemas-{logs.name}",
+        "schema.registry.group.id": logs.name,
+        "kafkagroup.session.timeout.ms": "6000",
+        "kafkagroup.heartbeat.interval.ms": "500",
+    }
+    pair = [RegistryProcess(guarded.node.address, logs / f"{name}.log", settings) for name in "ab"]
+    try:
+        for one in pair:
+            one.wait_until_ready()
+        (leader,) = eventually(
+            lambda: [one for one in pair if one.is_leader], expect=lambda found: len(found) == 1
+        )
+        yield leader, next(one for one in pair if one is not leader)
+    finally:
+        for one in pair:
+            one.process.send_signal(signal.SIGCONT)
+            one.end()
+
+
+def test_a_registry_whose_leader_froze_goes_on_and_begins_again(
+    guarded: Guarded, tmp_path: Path
+) -> None:
+    """SCH-14: the group, the fence and the topic of several instances, all by Apache Kafka."""
+    with instances(guarded, tmp_path) as (leader, other):
+        assert other.register("a", USER).json()["id"] == 1  # Handed on to the leader.
+        leader.process.send_signal(signal.SIGSTOP)
+        eventually(lambda: other.is_leader, seconds=60)
+        assert other.register("a", USER_WITH_NAME).json()["id"] == 2
+        leader.process.send_signal(signal.SIGCONT)
+        # The fence refuses what it decides by its old state, unless it knows by now who leads.
+        third = eventually(lambda: leader.register("b", '"int"').json().get("id"), seconds=60)
+        assert third == 3
+    topic, name = f"_schemas-{tmp_path.name}", f"{tmp_path.name}-again"
+    with running_registry(guarded.node.address, tmp_path, name, topic) as again:
+        assert [again.get(f"/schemas/ids/{id}")["version"] for id in (1, 2, 3)] == [1, 2, 1]
+        again.wait_until_ready()
+        assert again.register("c", '"long"').json()["id"] == 4
+
+
+def test_records_with_a_schema_go_in_and_out_by_the_proxy(
+    guarded: Guarded, rules: httpx2.Client, tmp_path: Path
+) -> None:
+    """RST-4, SCH-14"""
+    assert posted(rules, "/topics", {"topic_name": "with-schema"}) == 201
+    avro = "application/vnd.kafka.avro.v2+json"
+    with (
+        running_registry(guarded.node.address, tmp_path, "beside-a-proxy") as registry,
+        proxy(guarded.node.address, tmp_path / "rest.log", ["--registry", registry.url]) as found,
+        httpx2.Client(base_url=found.url, timeout=60) as client,
+    ):
+        body = {"value_schema": USER, "records": [{"value": {"id": 7}}]}
+        answer = client.post(
+            "/topics/with-schema", content=json.dumps(body), headers={"Content-Type": avro}
+        )
+        assert answer.json()["value_schema_id"] == 1
+        assert registry.get("/schemas/ids/1/subjects") == ["with-schema-value"]
+        given = {"format": "avro", "auto.offset.reset": "earliest"}
+        created = client.post(
+            "/consumers/readers", content=json.dumps(given), headers={"Content-Type": V2}
+        )
+        base = created.json()["base_uri"]
+        wanted = json.dumps({"topics": ["with-schema"]})
+        client.post(f"{base}/subscription", content=wanted, headers={"Content-Type": V2})
+        records = eventually(lambda: client.get(f"{base}/records", headers={"Accept": avro}).json())
+        assert [one["value"] for one in records] == [{"id": 7}]
+        client.delete(base)
