@@ -73,10 +73,11 @@ bench: $(VENV)/installed-dev compiled
 compiled: $(VENV)/installed-dev
 	@$(BIN)/python -m compileall -q src
 
-# Spark's source beside its stock connector, planning a hundred tables, serving a million rows.
+# Spark's source beside its stock connector, planning a hundred tables, merging by key, serving.
 bench-spark: $(VENV)/installed-dev compiled
 	$(BIN)/python -m benchmarks.spark_source $(ARGS)
 	$(BIN)/python -m benchmarks.pipeline_planning
+	$(BIN)/python -m benchmarks.table_merging
 	$(BIN)/python -m benchmarks.serving
 
 # What requests to the HTTP products cost, in CPU of each process.

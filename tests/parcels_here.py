@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.spark.tables.parcels import Results, Side, Work, _SendTask, _unpacked, grouped
+from headrace.spark.tables.parcels import Results, Side, Work, _SendTask, _unpacked
 
 BUCKETS = 3
 
 
 def sent(sides: Sequence[Side]) -> dict[int, list[pa.Table]]:
     """The tables of each bucket, one for each side, as a task would get them."""
-    groups = [(n, group) for n, side in enumerate(sides) for group in grouped(side.files)]
+    groups = [(n, group) for n, side in enumerate(sides) for group in side.groups()]
     task = _SendTask(tuple(sides), tuple(groups), BUCKETS)
     numbers = pa.record_batch({"id": pa.arange(0, len(groups))})
     parcels = list(task(iter([numbers])))

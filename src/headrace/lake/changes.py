@@ -201,10 +201,9 @@ def _read(table: KeyedTable, where: Any, batch: ChangeEvents) -> pa.Table:
     hashes = KeyHashes.of([batch.rows], batch.keys)
     found: list[Any] = []
     size_bytes = 0
-    for rows in table.dataset().to_batches(filter=where, **_UNHURRIED):
-        if not rows.num_rows:
-            continue
-        chosen = rows.filter(hashes.may_have([rows]))
+    read = table.dataset().to_batches(filter=where, **_UNHURRIED)
+    for rows, mask in hashes.looked_up((rows, [rows]) for rows in read if rows.num_rows):
+        chosen = rows.filter(mask)
         size_bytes += chosen.nbytes
         if size_bytes > READ_BYTES_MAX:
             raise TooManyRows(

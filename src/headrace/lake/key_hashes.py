@@ -6,12 +6,14 @@ harms nothing: who merges compares the keys themselves.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.lake.change_events import key_names, numbered, query
+
+_T = TypeVar("_T")
 
 
 def key_hashes(rows: Any, keys: Sequence[str]) -> pa.Array:
@@ -54,11 +56,34 @@ class KeyHashes:
         hashes = [key_hashes(batch, keys).unique() for batch in batches]
         return cls(tuple(keys), pa.chunked_array(hashes, pa.uint64()).unique())
 
-    def may_have(self, batches: Iterable[Any]) -> pa.Array:
-        """For each row of these batches whether the batch of the keys may have its key.
+    def looked_up(self, parts: Iterable[tuple[_T, Iterable[Any]]]) -> Iterator[tuple[_T, pa.Array]]:
+        """For each row of each part whether the batch of the keys may have its key.
 
-        All are looked up at once: Arrow prepares the set anew for each call.
+        A part is some record batches under a name. Arrow prepares the set of hashes anew for each
+        look, however few rows that is for. So parts are looked up together until they have as many
+        rows as the set has keys: else a table of many small files would cost their number times
+        the size of the batch.
         """
-        hashes = [key_hashes(batch, self.keys) for batch in batches]
-        found = pc.is_in(pa.chunked_array(hashes, pa.uint64()), value_set=self.values)
-        return found.combine_chunks()
+        gathered: list[tuple[_T, list[pa.Array]]] = []
+        rows = 0
+        for name, batches in parts:
+            hashes = [key_hashes(batch, self.keys) for batch in batches]
+            gathered.append((name, hashes))
+            rows += sum(map(len, hashes))
+            if rows >= len(self.values):
+                yield from self._together(gathered)
+                gathered, rows = [], 0
+        if gathered:
+            yield from self._together(gathered)
+
+    def _together(
+        self, gathered: Sequence[tuple[_T, Sequence[pa.Array]]]
+    ) -> Iterator[tuple[_T, pa.Array]]:
+        chunks = [chunk for _, hashes in gathered for chunk in hashes]
+        found = pc.is_in(pa.chunked_array(chunks, pa.uint64()), value_set=self.values)
+        masks = found.combine_chunks()
+        first = 0
+        for name, hashes in gathered:
+            size = sum(map(len, hashes))
+            yield name, masks.slice(first, size)
+            first += size

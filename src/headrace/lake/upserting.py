@@ -79,8 +79,8 @@ def standing_rows(
 ) -> Iterator[Any]:
     """The rows of some files that may have a key of the batch, each with where it is."""
     schema = pa.schema([files.schema.field(name) for name in columns])
-    for number in numbers:
-        mask = hashes.may_have(files.batches(number, hashes.keys))
+    keys = ((number, files.batches(number, hashes.keys)) for number in numbers)
+    for number, mask in hashes.looked_up(keys):
         if not pc.any(mask).as_py():
             continue
         first = 0
@@ -112,6 +112,14 @@ def rows_without(files: Files, number: int, removed: Any) -> Iterator[Any]:
             batch = batch.filter(pc.invert(pa.concat_arrays([gone, behind])))
         if batch.num_rows:
             yield batch
+
+
+def by_partition(files: Sequence[AddedFile], numbers: Iterable[int]) -> list[int]:
+    """Files by number, those of one partition together, so that whoever joins them finds them so.
+
+    A writer has few files open at a time: of partitions by turns it would make a file each time.
+    """
+    return sorted(numbers, key=lambda n: (sorted(map(repr, files[n].partition_values.items())), n))
 
 
 def crowded(files: Sequence[AddedFile]) -> set[int]:
@@ -164,7 +172,7 @@ def write_anew(
     with files.writer() as joined:
         try:
             joined.write(rows)
-            for number in sorted(rewritten):
+            for number in by_partition(files.files, rewritten):
                 kept = rows_without(files, number, removed.get(number, none))
                 if files.files[number].size_bytes < _SMALL:
                     for batch in kept:

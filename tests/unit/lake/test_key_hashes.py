@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from headrace.lake.key_hashes import KeyHashes, by_bucket, key_hashes
@@ -32,8 +33,29 @@ def test_every_row_with_a_key_of_the_batch_is_found() -> None:
     table = pa.table({"key": [None, *map(str, range(1_000))], "n": range(1_001)})
     batch = table.take(pa.array([0, 7, 500, 1_000]))
     hashes = KeyHashes.of([batch.slice(0, 2), batch.slice(2)], ["key"])
-    found = table.filter(hashes.may_have(table.to_batches(max_chunksize=300)))
-    assert found["n"].to_pylist() == [0, 7, 500, 1_000]
+    parts = [(first, table.slice(first, 300)) for first in range(0, 1_200, 300)]
+    looked_up = list(hashes.looked_up((first, part.to_batches(100)) for first, part in parts))
+    found = [pc.indices_nonzero(mask).to_pylist() for _, mask in looked_up]
+    assert [first for first, _ in looked_up] == [0, 300, 600, 900]
+    assert found == [[0, 7], [200], [], [100]]
+
+
+def test_small_parts_are_looked_up_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else each of many small files would cost as much as the batch has keys."""
+    looks: list[int] = []
+    is_in = pc.is_in
+
+    def counted(hashes: Any, **options: Any) -> Any:
+        looks.append(len(hashes))
+        return is_in(hashes, **options)
+
+    monkeypatch.setattr(pc, "is_in", counted)
+    table = pa.table({"key": range(1_000)})
+    hashes = KeyHashes.of([table.slice(450, 100)], ["key"])
+    parts = ((first, [table.slice(first, 10)]) for first in range(0, 1_000, 10))
+    found = [first for first, mask in hashes.looked_up(parts) if pc.any(mask).as_py()]
+    assert found == list(range(450, 550, 10))
+    assert looks == [100] * 10
 
 
 def test_buckets_part_the_rows_and_keep_their_order() -> None:

@@ -25,7 +25,15 @@ from headrace.lake.errors import FilesChanged
 from headrace.lake.lineage import Lineage
 from headrace.lake.schemas import conform
 from headrace.lake.tables import Table
-from headrace.lake.upserting import FILE, ROW, Files, crowded, places_by_file, write_anew
+from headrace.lake.upserting import (
+    FILE,
+    ROW,
+    Files,
+    by_partition,
+    crowded,
+    places_by_file,
+    write_anew,
+)
 from headrace.lake.upserts import Upsert
 from headrace.spark.tables.parcels import Results, Side, grouped, work_by_group, work_by_key
 
@@ -120,7 +128,7 @@ def _merge(
     made = work_by_key(spark, sides, staged.size_bytes, _MergeTask(files, how, staged.files.place))
     added = _files(made, _ADDED)
     touched = {number for body in made.get(_TOUCHED, ()) for number in json.loads(body)}
-    rewritten = sorted(touched | crowded(files.files))
+    rewritten = by_partition(files.files, touched | crowded(files.files))
     again = work_by_group(
         spark,
         grouped(files, rewritten),

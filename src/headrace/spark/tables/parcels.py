@@ -60,6 +60,17 @@ class Side:
             return self.files.schema
         return standing_schema(self.files.schema, self.columns)
 
+    def groups(self) -> list[tuple[int, ...]]:
+        """The files that a task reads together.
+
+        Who looks for the keys of a batch gathers these first. So it reads at least as much of the
+        table as the batch has: else a large table would cost its groups times the batch.
+        """
+        if self.standing_for is None:
+            return grouped(self.files)
+        batch_bytes = sum(file.size_bytes for file in self.standing_for.files)
+        return grouped(self.files, group_bytes=max(_GROUP_BYTES, batch_bytes))
+
     def batches(self, numbers: Sequence[int]) -> Iterator[Any]:
         if self.standing_for is None:
             for number in numbers:
@@ -77,7 +88,7 @@ def work_by_key(
 
     `size_bytes` is about the size of the batch in memory. The answer is what was made, by sort.
     """
-    groups = [(number, group) for number, side in enumerate(sides) for group in grouped(side.files)]
+    groups = [(number, group) for number, side in enumerate(sides) for group in side.groups()]
     buckets = min(BUCKETS_MAX, max(2, -(-size_bytes // BUCKET_BYTES)))
     send = _SendTask(tuple(sides), tuple(groups), buckets)
     parcels = spark.range(0, len(groups), 1, len(groups)).mapInArrow(send, _PARCELS_DDL)
@@ -106,7 +117,9 @@ def work_by_group(
     return by_kind(tasks.mapInArrow(on_groups, _RESULTS_DDL).collect())
 
 
-def grouped(files: Files, numbers: Sequence[int] | None = None) -> list[tuple[int, ...]]:
+def grouped(
+    files: Files, numbers: Sequence[int] | None = None, *, group_bytes: int = _GROUP_BYTES
+) -> list[tuple[int, ...]]:
     """Files by number, in their order, in groups of which a task reads one."""
     groups: list[tuple[int, ...]] = []
     room = 0
@@ -114,7 +127,7 @@ def grouped(files: Files, numbers: Sequence[int] | None = None) -> list[tuple[in
         size_bytes = files.files[number].size_bytes
         if not groups or size_bytes > room:
             groups.append(())
-            room = _GROUP_BYTES
+            room = group_bytes
         groups[-1] += (number,)
         room -= size_bytes
     return groups

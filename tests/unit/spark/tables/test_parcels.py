@@ -1,6 +1,7 @@
 """Parcels of rows: what is sent by key arrives whole, in its order and with its types."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,17 @@ def test_standing_rows_are_sent_for_keys_of_the_batch_with_where_they_stand(
     assert all(set(standing) <= set(arriving) for arriving, standing, _ in together)
     found = [place for _, _, places in together for place in places]
     assert sorted(key_at(files, place) for place in found) == [5, 105]
+
+
+def test_the_larger_a_batch_is_the_more_of_the_table_a_task_reads(
+    files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each task gathers the keys of the whole batch first."""
+    monkeypatch.setattr(parcels, "_GROUP_BYTES", 1)
+    small = replace(files, files=(replace(files.files[0], size_bytes=1),))
+    large = replace(files, files=files.files[:2])
+    groups = [Side(files, ("k",), ("k",), standing_for=one).groups() for one in (small, large)]
+    assert groups == [[(0,), (1,), (2,)], [(0, 1), (2,)]]
 
 
 def test_a_bucket_that_is_too_large_for_a_task_is_refused_with_advice(
