@@ -138,6 +138,15 @@ class Commit:
     def removes_rows(self) -> bool:
         return any(one.data_change for one in self.removes)
 
+    @property
+    def changes_rows(self) -> bool:
+        """Whether rows came or went, or mean something else by a new schema."""
+        is_said = any(one.data_change for one in self.adds)
+        return is_said or self.removes_rows or self.has_new_schema
+
+    def removed_paths(self) -> set[str]:
+        return {unquote(one.path) for one in self.removes}
+
     def added_files(self) -> list[AddedFile]:
         """The files with rows that were not in the table before."""
         return [

@@ -142,7 +142,7 @@ class Table:
         For what is committed ahead of the rest of its batch: the batch may come out otherwise when
         it is repeated. Most of the time nothing was there, and this is an append.
         """
-        earlier = self._added_by(token)
+        earlier = self.added_by(token)
 
         def plan(_: Head) -> Actions:
             return [*transaction(token), *additions(files), *removals(earlier)]
@@ -151,7 +151,7 @@ class Table:
             return self.change("amend", plan, None, lineage)
         return self.append(files, token, lineage)
 
-    def _added_by(self, token: Token) -> list[AddedFile]:
+    def added_by(self, token: Token) -> list[AddedFile]:
         """The files of a batch that are in the table still."""
         if not self.has(token):
             return []
@@ -195,12 +195,15 @@ class Table:
         """Put files in the place of others, as was planned on some version.
 
         Refused if rows have come or gone since: they may have the very keys that were merged.
+        Files that others have joined meanwhile hold the rows that they held, so they are in the
+        way only if they are to go here too.
         """
+        gone = {file.path for file in removed}
 
         def plan(head: Head) -> Actions:
             for version in range(planned_on + 1, head.version + 1):
                 commit = head.log.read(version)
-                if commit.adds or commit.removes or commit.has_new_schema:
+                if commit.changes_rows or gone & commit.removed_paths():
                     raise FilesChanged(
                         f"version {version} of {self.name} ({commit.operation}) changed files while"
                         " a merge was made; merge again"
@@ -457,9 +460,12 @@ class Table:
             logger.warning("no checkpoint of %s at version %d: %s", self.name, version, error)
 
     def conflict(self, operation: str, attempts: int) -> CommitConflict:
-        """What to say when others were quicker each time."""
+        """What to say when others were quicker each time, and who was so last."""
+        newest = self.commit(self.version)
         return CommitConflict(
-            f"{operation} of {self.name} met other commits {attempts} times; a table has one"
+            f"{operation} of {self.name} met other commits {attempts} times, the last of them"
+            f" version {newest.version} ({newest.operation}), and was given up. If that was"
+            " optimize, run it less often, or while the pipeline rests; else a table has one"
             " writer, so see which other pipeline or program writes to it"
         )
 

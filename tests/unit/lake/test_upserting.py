@@ -57,6 +57,18 @@ def test_small_files_are_told_by_partition() -> None:
     assert crowded([*few, *many, *large]) == set(range(16, 33))
 
 
+def test_small_files_of_many_partitions_are_joined_within_each(tmp_path: Path) -> None:
+    """More partitions than a writer has files open for."""
+    schema = SCHEMA.append(pa.field("day", pa.int64()))
+    table = Lake(tmp_path).create("refined.p", schema, partition_by=["day"])
+    for n in range(3):
+        appended(table, [{"k": 2 * n + m, "n": 0, "day": d} for d in range(40) for m in (0, 1)])
+    replaced = [{"k": 2 * n, "n": 1, "day": day} for day in range(40) for n in range(3)]
+    table.upsert(pa.Table.from_pylist(replaced, schema=schema), ["day", "k"])
+    assert len(table.files()) <= 80
+    assert sorted(row["n"] for row in table.rows().to_pylist()) == [0] * 120 + [1] * 120
+
+
 def test_a_row_of_a_smaller_sequence_changes_nothing(table: Table) -> None:
     table.upsert(rows((1, 5), (2, 5)), ["k"], sequence="n")
     table.upsert(rows((1, 4), (2, 6), (2, 3), (3, 1)), ["k"], sequence="n")
@@ -95,6 +107,27 @@ def test_a_merge_gives_up_when_others_are_always_quicker(
         return exchange(planned_on, *given)
 
     monkeypatch.setattr(table, "exchange", late)
-    with pytest.raises(CommitConflict, match="one writer"):
+    with pytest.raises(CommitConflict, match=r"version 20 \(append\).* one writer"):
         table.upsert(rows((1, 1)), ["k"])
     assert len(list(table.place.glob("*.parquet"))) == len(table.files())
+
+
+@pytest.mark.parametrize(("key", "tries"), [(21, 1), (11, 2)])
+def test_files_that_are_joined_beside_a_merge_hold_it_up_only_if_it_rewrites_them(
+    key: int, tries: int, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for first in (0, 10, 20):
+        appended(table, [{"k": first + n, "n": 0} for n in range(3)])
+    exchange = table.exchange
+    planned: list[int] = []
+
+    def late(planned_on: int, *given: Any) -> int:
+        if not planned:
+            Table(table.name, table.place).optimize(up_to_version=2)
+        planned.append(planned_on)
+        return exchange(planned_on, *given)
+
+    monkeypatch.setattr(table, "exchange", late)
+    table.upsert(rows((key, 5)), ["k"])
+    assert len(planned) == tries
+    assert content(table) == {k: 5 * (k == key) for k in (0, 1, 2, 10, 11, 12, 20, 21, 22)}
