@@ -12,7 +12,15 @@ import pytest
 
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
-from tests.spark.numbered_pipelines import SCHEMA, TABLES, assert_exact, has_all, numbers
+from tests.spark.numbered_pipelines import (
+    KEPT_BY_KEY,
+    SCHEMA,
+    TABLES,
+    assert_exact,
+    assert_exact_by_key,
+    has_all,
+    numbers,
+)
 from tests.spark.pipeline_folders import PipelineFolder, send, toml
 
 WAIT_S = 150.0
@@ -24,9 +32,15 @@ KILLS = int(os.environ.get("HEADRACE_KILLS", "2"))
 def test_a_driver_that_is_killed_again_and_again_leaves_exact_tables(
     tmp_path: Path, broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
+    """ARC-4: appended rows, rows by key, change events of type 2 and an aggregate.
+
+    Batches of more than a hundred rows are merged by tasks, the others by the driver.
+    """
     topic = make_topic(partitions=2)
+    source = toml("killed", topic, SCHEMA)
     folder = PipelineFolder(tmp_path / "pipeline", broker).write(
-        pipeline_toml=toml("killed", topic, SCHEMA), tables_sql=TABLES
+        pipeline_toml=source.replace("[sources", "driver_rows_max = 100\n[sources", 1),
+        tables_sql=TABLES + KEPT_BY_KEY,
     )
     command = [sys.executable, "-m", "headrace.cli.main", "pipelines", "run", str(folder.path)]
     command += ["--bootstrap", broker.bootstrap_servers, "--master", "local[2]"]
@@ -47,6 +61,7 @@ def test_a_driver_that_is_killed_again_and_again_leaves_exact_tables(
         last = subprocess.run([*command, "--once"], stdout=log, stderr=log, timeout=WAIT_S)
     assert last.returncode == 0, output.read_text(errors="replace")[-4000:]
     assert_exact(folder, sent)
+    assert_exact_by_key(folder, sent)
 
 
 def await_rows(folder: PipelineFolder, count: int, what: str) -> None:
