@@ -5,17 +5,14 @@ import os
 import random
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from headrace.errors import HeadraceError
 from headrace.lake.catalog import MergedViewEntry
 from headrace.lake.merging import covered_version, merged_rows, pair, reached_version
 from headrace.lake.tables import Table
 from headrace.pipelines.commands import load_all, prepared
-from headrace.pipelines.running.flow_batches import FlowBatches
 from headrace.pipelines.running.runner import PipelineRunner
 from headrace.testing.process import BrokerProcess
 from tests.layered_views import (
@@ -30,6 +27,7 @@ from tests.layered_views import (
 )
 from tests.served import ServedLake
 from tests.spark.conftest import MakeTopic
+from tests.spark.crashes import fails_behind_the_commit
 from tests.spark.pipeline_folders import WAIT_S, Continuously, Folder, eventually, send, toml
 
 SCHEMA = "id LONG, page STRING, minute LONG, size LONG"
@@ -233,26 +231,11 @@ def test_a_flow_that_fails_behind_its_commit_goes_on_and_still_knows_its_keys(
     folder = Folder(tmp_path / "p", broker, spark).write(
         pipeline_toml=toml("cut", topic, SCHEMA, architecture="kappa"), tables_sql=TABLES
     )
-    failed = fails_once_behind_the_commit(monkeypatch, "refined.pages")
+    failed = fails_behind_the_commit(monkeypatch, {"refined.pages": 1})
     sent: list[Record] = [(n, "/a", 1, n) for n in range(5)]
     send(broker, topic, map(as_event, sent))
     folder.once()
     send(broker, topic, map(as_event, [*sent, (7, "/b", 1, 7)]))
     folder.once()
-    assert failed == [0]
+    assert failed == [("refined.pages", 0)]
     assert seen(folder, is_lambda=False) == {("/a", 1): (5, 10, 4), ("/b", 1): (1, 7, 7)}
-
-
-def fails_once_behind_the_commit(monkeypatch: pytest.MonkeyPatch, flow: str) -> list[int]:
-    """Let a flow fail when its table has a batch and Spark does not know yet; which it was."""
-    failed: list[int] = []
-    tell = FlowBatches._tell
-
-    def cut(self: FlowBatches, batch: int, *of_it: Any) -> None:
-        if self.flow == flow and not failed:
-            failed.append(batch)
-            raise HeadraceError("the power is gone")
-        tell(self, batch, *of_it)
-
-    monkeypatch.setattr(FlowBatches, "_tell", cut)
-    return failed

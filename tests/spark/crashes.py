@@ -1,0 +1,30 @@
+"""Moments at which a pipeline is cut off, for tests of what its next run makes of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from headrace.errors import HeadraceError
+from headrace.pipelines.running.flow_batches import FlowBatches
+
+
+def fails_behind_the_commit(
+    monkeypatch: pytest.MonkeyPatch, batches: Mapping[str, int]
+) -> list[tuple[str, int]]:
+    """Let flows fail when their table has a batch and Spark does not know yet; which have.
+
+    So do the first so many batches of each flow that is named, each once.
+    """
+    failed: list[tuple[str, int]] = []
+    tell = FlowBatches._tell
+
+    def cut(self: FlowBatches, batch: int, *of_it: Any) -> None:
+        this = (self.flow, batch)
+        if batch < batches.get(self.flow, 0) and this not in failed:
+            failed.append(this)
+            raise HeadraceError("the power is gone")
+        tell(self, batch, *of_it)
+
+    monkeypatch.setattr(FlowBatches, "_tell", cut)
+    return failed
