@@ -1,14 +1,22 @@
 """Rows out of quarantine: each comes once, and none is lost with its record."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from headrace.client.admin import Admin
-from headrace.pipelines.commands import redrive
+from headrace.lake.tables import Table
+from headrace.pipelines.commands import load_all, prepared, redrive
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running import redrive_fates, redriving
 from headrace.pipelines.running.redrive_fates import LOST
-from headrace.pipelines.running.redriving import Redriven
+from headrace.pipelines.running.redriving import UNFINISHED, Redriven
+from headrace.pipelines.running.targets import AppendTarget
+from headrace.runtime import files
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, send, toml
@@ -97,3 +105,90 @@ def test_rows_come_once_however_their_input_names_their_records(
     assert redriven_with_lower_price(folder, table) == Redriven(taken=2, refused=0)
     assert folder.rows("trusted.o", "id") == [0, 1, 2, 3, 4]
     assert folder.rows(QUARANTINE, "rule") == []
+
+
+CUTS = [
+    (redriving, "evaluate", "before"),  # Rows are noted, and nothing else.
+    (AppendTarget, "write", "before"),  # What becomes of them is noted too.
+    (AppendTarget, "_commit", "before"),  # Those that are refused again are in quarantine.
+    (AppendTarget, "write", "behind"),  # Those that are made anew are in the table.
+    (AppendTarget, "write", "behind"),  # So are those that are judged as they were.
+    (Table, "delete", "behind"),  # Some have left quarantine.
+    (files, "unlink_if_there", "before"),  # All have.
+]
+
+
+class Cut(Exception):
+    """The redrive ends here."""
+
+
+@contextmanager
+def cut(owner: Any, name: str, when: str) -> Iterator[None]:
+    """Let a function be the last that is called, or the first that is not."""
+    function = getattr(owner, name)
+
+    def last(*given: Any, **more: Any) -> None:
+        if when == "behind":
+            function(*given, **more)
+        raise Cut
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, last)
+        with pytest.raises(Cut):
+            yield
+
+
+def test_a_redrive_that_is_cut_off_at_every_step_takes_each_row_once(
+    folder: Folder, make_topic: MakeTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that name their records and one that does not, and one that is refused again."""
+    monkeypatch.setattr(redrive_fates, "_PER_DELETE", 1)
+    topic = make_topic()
+    columns = "id, price, topic, partition, IF(id = 4, NULL, offset) AS offset"
+    table = TABLE.format("{}", columns, "STREAM(sources.events)")
+    folder.write(pipeline_toml=toml("cut", topic, SCHEMA), tables_sql=table.format(3))
+    for prices in ({0: 1.0, 1: 5.0, 2: 2.0}, {3: 2.0, 4: 2.0}):
+        send(folder.broker, topic, [{"id": n, "price": price} for n, price in prices.items()])
+        folder.once()
+    folder.write(tables_sql=table.format(1.5))
+    (pipeline,) = load_all([folder.path], folder.overrides)
+    run = prepared(folder.spark, pipeline)
+    for step in CUTS:
+        with cut(*step):
+            redriving.redrive(run, "trusted.o")
+        remove_old_versions(folder.lake.table(QUARANTINE))
+    redriving.redrive(run, "trusted.o")
+    assert folder.rows("trusted.o", "id") == [1, 2, 3, 4]
+    assert folder.rows(QUARANTINE, "offset") == [0]
+
+
+def remove_old_versions(table: Table) -> None:
+    """What vacuum does a day later."""
+    needed = {file.path for file in table.files()}
+    for path in table.place.glob("*.parquet"):
+        if path.name not in needed:
+            path.unlink()
+
+
+def test_rows_of_a_batch_that_was_cut_off_wait_until_it_is_finished(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """It comes again, and may have other rows to refuse by then."""
+    topic = make_topic()
+    table = TABLE.format("{}", "*", "STREAM(sources.events)")
+    folder.write(pipeline_toml=toml("early", topic, SCHEMA), tables_sql=table.format(3))
+    send(folder.broker, topic, [{"id": n, "price": 1.0 + 4 * (n % 2)} for n in range(4)])
+
+    def refuses(*_: object) -> int:
+        raise PipelineError("the power is gone")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AppendTarget, "_commit", refuses)
+        with pytest.raises(PipelineError):
+            folder.once()
+    assert len(folder.rows(QUARANTINE, "offset")) == 2
+    redriven = redriven_with_lower_price(folder, table)
+    assert redriven == Redriven(taken=0, refused=0, left=2, reasons={UNFINISHED: 2})
+    folder.once()
+    assert folder.rows("trusted.o", "id") == [0, 1, 2, 3]
+    assert folder.rows(QUARANTINE, "offset") == []

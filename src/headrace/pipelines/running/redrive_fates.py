@@ -1,7 +1,7 @@
 """What becomes of each row that is redriven, and how those that are done with are named in SQL."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Self, TypeVar
@@ -18,6 +18,8 @@ _PER_DELETE = 500
 _MOMENT = 'Timestamp(Microsecond, Some("UTC"))'
 
 _T = TypeVar("_T")
+Moments = Mapping[str, Set[int]]
+"""For each flow the moments at which batches of it were put into quarantine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,25 @@ class Fates:
     @property
     def taken(self) -> int:
         return sum(self.is_taken)
+
+
+def moments_of(rows: pa.Table) -> dict[str, set[int]]:
+    """The batches of rows in quarantine."""
+    found: dict[str, set[int]] = {}
+    for flow, moment in _batches(rows):
+        found.setdefault(flow, set()).add(moment)
+    return found
+
+
+def rows_at(rows: pa.Table, moments: Moments, *, is_at: bool = True) -> pa.Table:
+    """The rows of these batches, or those of all others."""
+    mask = [(moment in moments.get(flow, ())) == is_at for flow, moment in _batches(rows)]
+    return rows.filter(pa.array(mask, pa.bool_()))
+
+
+def _batches(rows: pa.Table) -> Iterator[tuple[str, int]]:
+    moments = rows[QUARANTINED_AT].cast(pa.int64()).to_pylist()
+    return zip(rows["flow"].to_pylist(), moments, strict=True)
 
 
 def fates_of(rows: pa.Table, plan: Plan) -> Fates:

@@ -8,6 +8,7 @@ where it is: quarantine may hold the only bytes of it.
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.lake.commits import Token
+from headrace.lake.tables import Table
+from headrace.lake.upserting import Files
 from headrace.pipelines.model import (
     ERROR,
     PAYLOAD,
@@ -28,12 +31,21 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.names import quarantine_of
 from headrace.pipelines.problems import PipelineError, no_streaming_table
-from headrace.pipelines.quarantine import UNREADABLE
+from headrace.pipelines.quarantine import QUARANTINED_AT, UNREADABLE
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader
 from headrace.pipelines.running.records_again import PLACE, RecordsAgain
-from headrace.pipelines.running.redrive_fates import Fates, Plan, conditions, fates_of, places_of
+from headrace.pipelines.running.redrive_fates import (
+    Fates,
+    Moments,
+    Plan,
+    conditions,
+    fates_of,
+    moments_of,
+    places_of,
+    rows_at,
+)
 from headrace.pipelines.running.state import read_json
 from headrace.runtime import files
 from headrace.spark.tables.schemas import schema_of
@@ -42,6 +54,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FLOW_GONE = "their flow is no longer there"
+UNFINISHED = "their batch is not finished; once the pipeline has run, redrive again"
 _ANEW, _AS_THEY_WERE = 0, 1
 
 
@@ -62,27 +75,32 @@ class Note:
     """Which rows are redriven, under which name, and what was decided of each flow's.
 
     It is written before the rows are: after a crash the next call finishes the same rows, each
-    once, also if records that were read then are gone by now.
+    once, also if records that were read then are gone by now. Rows are known by the moments of
+    their batches and not by the version that had them, whose files may be vacuumed by then. All
+    of them are there until their flow's rows are written, and those that are missing are done.
     """
 
     path: Path
-    version: int
     id: str
+    moments: Moments
     plans: dict[str, Plan]
 
     @classmethod
-    def found_or_made(cls, path: Path, version: int) -> "Note":
+    def found_or_made(cls, path: Path, rows: pa.Table) -> "Note":
+        """What an earlier call has begun, or a new note of these rows."""
         noted = read_json(path)
         if not noted:
-            note = cls(path, version, uuid4().hex, {})
+            note = cls(path, uuid4().hex, moments_of(rows), {})
             note.write()
             return note
         plans = {flow: Plan.from_json(plan) for flow, plan in noted.get("plans", {}).items()}
-        return cls(path, int(noted["version"]), noted["id"], plans)
+        moments = {flow: set(found) for flow, found in noted["moments"].items()}
+        return cls(path, noted["id"], moments, plans)
 
     def write(self) -> None:
         plans = {flow: plan.to_json() for flow, plan in self.plans.items()}
-        noted = {"version": self.version, "id": self.id, "plans": plans}
+        moments = {flow: sorted(found) for flow, found in self.moments.items()}
+        noted = {"id": self.id, "moments": moments, "plans": plans}
         files.replace_file(str(self.path), json.dumps(noted).encode())
 
     def token(self, flow: Flow, batch: int) -> Token:
@@ -111,8 +129,11 @@ def redrive(run: PipelineRun, table: str) -> Redriven:
         raise PipelineError(f"{table} refuses no rows: it has no quarantine to redrive")
     with run.state.held("redrive"):
         path = run.state.directory / f"redrive-{table}.json"
-        note = Note.found_or_made(path, quarantine.table.version)
-        rows = quarantine.table.rows(version=note.version)
+        standing = quarantine.table.rows()
+        unfinished = {flow.name: _unfinished(run, flow, quarantine.table) for flow in flows}
+        finished = rows_at(standing, unfinished, is_at=False)
+        note = Note.found_or_made(path, finished)
+        rows = rows_at(standing, note.moments)
         taken = refused = 0
         reasons: Counter[str] = Counter()
         for flow in flows:
@@ -125,7 +146,31 @@ def redrive(run: PipelineRun, table: str) -> Redriven:
         files.unlink_if_there(str(path))
     if gone := rows.num_rows - taken - reasons.total():
         reasons[FLOW_GONE] = gone
+    if early := standing.num_rows - finished.num_rows:
+        reasons[UNFINISHED] = early
     return Redriven(taken, refused, reasons.total(), dict(reasons))
+
+
+def _unfinished(run: PipelineRun, flow: Flow, quarantine: Table) -> set[int]:
+    """The moments of a batch that is in quarantine and not in the table, under way or cut off.
+
+    It may come again and put its refused rows in the place of these, or find none to refuse.
+    """
+    state = run.flow_state(flow)
+    batch = quarantine.last_batch(state.writer()) if state.is_known else None
+    if batch is None:
+        return set()
+    token = Token(state.writer(), batch)
+    return set() if run.target_of(flow).has(token) else set(_moments_added(quarantine, token))
+
+
+def _moments_added(quarantine: Table, token: Token) -> Iterator[int]:
+    files = Files.of(quarantine, quarantine.version)
+    added = {file.path for file in quarantine.added_by(token)}
+    for number, file in enumerate(files.files):
+        if file.path in added:
+            for rows in files.batches(number, [QUARANTINED_AT]):
+                yield from rows.column(0).cast(pa.int64()).unique().to_pylist()
 
 
 def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, note: Note) -> tuple[Fates, int]:

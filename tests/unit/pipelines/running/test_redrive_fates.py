@@ -9,7 +9,15 @@ import pytest
 
 from headrace.lake.catalog import Lake
 from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, UNREADABLE
-from headrace.pipelines.running.redrive_fates import LOST, UNTOLD, Plan, conditions, fates_of
+from headrace.pipelines.running.redrive_fates import (
+    LOST,
+    UNTOLD,
+    Plan,
+    conditions,
+    fates_of,
+    moments_of,
+    rows_at,
+)
 from tests.lakes import written
 
 NOW = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
@@ -42,6 +50,13 @@ def test_rows_are_judged_as_they_were_where_their_records_cannot_be_told() -> No
     rows = table_of(refused(0), refused(None))
     fates = fates_of(rows, Plan.of(rows, None))
     assert fates.as_they_were == [True, True]
+
+
+def test_rows_of_batches_are_told_from_others_by_flow_and_moment() -> None:
+    rows = table_of(refused(0), refused(1, quarantined_at=LATER), refused(2, flow="p"))
+    moments = {"o": moments_of(rows.slice(0, 1))["o"]}
+    parts = [rows_at(rows, moments, is_at=is_at)["offset"].to_pylist() for is_at in (True, False)]
+    assert parts == [[0], [1, 2]]
 
 
 @pytest.mark.parametrize("plan", [Plan(), Plan(is_anew=False)])
