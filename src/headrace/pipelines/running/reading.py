@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from headrace.lake import merging
 from headrace.lake.catalog import Lake
+from headrace.pipelines.analysing.stand_ins import source_schema
 from headrace.pipelines.model import (
     SOURCES,
     MaterializedView,
@@ -20,9 +21,11 @@ from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.sources import admitted, keeping_payloads, source_options
+from headrace.spark.tables.frames import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 
 class TableReads:
@@ -107,10 +110,32 @@ class LiveReader:
 
     def _topic(self, source: Source) -> "DataFrame":
         options = source_options(source, self._reads.pipeline.settings, self._starts / source.name)
-        if source.name in self._reads.columns:
-            options["columns"] = ",".join(self._reads.columns[source.name])
         reader = self.spark.readStream.format(source.connector)
-        return admitted(reader.options(**options).load(), source)
+        used = self._reads.columns.get(source.name)
+        if used is None:
+            return admitted(reader.options(**options).load(), source)
+        rows = reader.options(**options, columns=",".join(used)).load()
+        schema = source_schema(source, self._reads.pipeline.settings)
+        return admitted(with_unused(rows, schema), source)
+
+
+def with_unused(rows: "DataFrame", schema: "StructType") -> "DataFrame":
+    """The rows of a source with nulls for the columns that it was not asked for.
+
+    A query may name a column on its way and make nothing of it, as one over a view that has more
+    columns than it needs. Spark's optimizer leaves the nulls out.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    there = set(rows.columns)
+    return rows.select(
+        *(
+            F.col(quoted(one.name))
+            if one.name in there
+            else F.lit(None).cast(one.dataType).alias(one.name)
+            for one in schema
+        )
+    )
 
 
 class SnapshotReader:
