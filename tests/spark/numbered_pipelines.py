@@ -41,6 +41,14 @@ def assert_exact(folder: PipelineFolder, count: int) -> None:
     assert folder.rows("refined.parity", "odd", "n", "total") == expected
 
 
+def has_all_by_key(folder: PipelineFolder, count: int) -> bool:
+    """Whether as many numbers as that have come to both tables, these or others."""
+    if not {"trusted.newest", "trusted.past"} <= set(folder.lake.names()):
+        return False
+    newest, past = folder.rows("trusted.newest", "id"), folder.rows("trusted.past", "id")
+    return max(newest, default=-1) >= count - 1 and len(past) >= count * 4 // 5
+
+
 def assert_exact_by_key(folder: PipelineFolder, count: int) -> None:
     """Of each residue the newest number, and its past without a gap or a version too many."""
     lines = [range(residue, count, 7) for residue in range(7)]

@@ -19,6 +19,7 @@ from tests.spark.numbered_pipelines import (
     assert_exact,
     assert_exact_by_key,
     has_all,
+    has_all_by_key,
     numbers,
 )
 from tests.spark.pipeline_folders import PipelineFolder, send, toml
@@ -66,6 +67,6 @@ def test_a_driver_that_is_killed_again_and_again_leaves_exact_tables(
 
 def await_rows(folder: PipelineFolder, count: int, what: str) -> None:
     deadline = time.monotonic() + WAIT_S
-    while not has_all(folder, count):
+    while not (has_all(folder, count) and has_all_by_key(folder, count)):
         assert time.monotonic() < deadline, f"not within {WAIT_S:.0f} s: {what}"
         time.sleep(0.2)
