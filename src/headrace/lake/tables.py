@@ -31,6 +31,7 @@ from headrace.lake.errors import (
     LakeError,
     TableRewritten,
     VersionGone,
+    WriteFailed,
     wheel_error,
 )
 from headrace.lake.head import Head, arrow_schema, at_version, bounds_of, files_of
@@ -122,7 +123,7 @@ class Table:
         """
 
         def plan(_: Head) -> Actions:
-            return additions(files)
+            return self._additions(files)
 
         return self.change("append", plan, token, lineage)
 
@@ -132,7 +133,7 @@ class Table:
         """Let the table hold these rows and no others, at one stroke."""
 
         def plan(head: Head) -> Actions:
-            return [*additions(files), *removals(files_of(head.delta()))]
+            return [*self._additions(files), *removals(files_of(head.delta()))]
 
         return self.change("replace", plan, token, lineage)
 
@@ -145,7 +146,7 @@ class Table:
         earlier = self.added_by(token)
 
         def plan(_: Head) -> Actions:
-            return [*transaction(token), *additions(files), *removals(earlier)]
+            return [*transaction(token), *self._additions(files), *removals(earlier)]
 
         if earlier or self.has(token):
             return self.change("amend", plan, None, lineage)
@@ -208,7 +209,7 @@ class Table:
                         f"version {version} of {self.name} ({commit.operation}) changed files while"
                         " a merge was made; merge again"
                     )
-            return [*additions(added), *removals(removed)]
+            return [*self._additions(added), *removals(removed)]
 
         return self.change("upsert", plan, token, lineage)
 
@@ -404,6 +405,21 @@ class Table:
                     f"{self.name} has no version {version}; its newest is {head.version}"
                 )
             return at_version(self.place, version)
+
+    def _additions(self, files: Sequence[DataFile]) -> Actions:
+        """Files as actions of a commit, if all of them are there still.
+
+        Vacuum takes away what is old and in no version, and who writes may take longer than that,
+        or the clock may jump. A commit of files that are gone would lose their rows for good.
+        """
+        missing = [file.path for file in files if not (self.place / file.path).exists()]
+        if missing:
+            raise WriteFailed(
+                f"{len(missing)} of {len(files)} files that were written for {self.name} are gone"
+                " before their commit: vacuum may have retained too little. Nothing was committed;"
+                " run again, and vacuum with a longer --retain"
+            )
+        return additions(files)
 
     def _check_files(self, files: Sequence[AddedFile], version: int) -> None:
         missing = [file.path for file in files if not (self.place / file.path).exists()]

@@ -9,7 +9,7 @@ import pytest
 from headrace.lake.catalog import Lake
 from headrace.lake.commits import AddedFile, Token
 from headrace.lake.data_files import DataFile
-from headrace.lake.errors import CommitConflict, FilesChanged
+from headrace.lake.errors import CommitConflict, FilesChanged, WriteFailed
 from headrace.lake.tables import Table
 from headrace.lake.upserting import crowded
 from tests.lakes import appended
@@ -131,3 +131,14 @@ def test_files_that_are_joined_beside_a_merge_hold_it_up_only_if_it_rewrites_the
     table.upsert(rows((key, 5)), ["k"])
     assert len(planned) == tries
     assert content(table) == {k: 5 * (k == key) for k in (0, 1, 2, 10, 11, 12, 20, 21, 22)}
+
+
+def test_a_merge_whose_files_were_taken_away_before_its_commit_is_refused(table: Table) -> None:
+    """As by a vacuum that retains less than a merge takes; the table would lose the rows."""
+    with table.writer() as writer:
+        writer.write(rows((1, 1)))
+        files = writer.close()
+    (table.place / files[0].path).unlink()
+    with pytest.raises(WriteFailed, match=r"1 of 1 files .* --retain"):
+        table.exchange(table.version, [], files)
+    assert table.version == 0
