@@ -51,7 +51,7 @@ def test_flows_that_fail_behind_their_commits_lose_and_double_nothing_of_windows
     folder = Folder(tmp_path / "pipeline", broker, spark).write(
         pipeline_toml=toml("remembering", topic, SCHEMA), tables_py=TABLES
     )
-    cut = {"refined.minutes": 3, "refined.answered": 2}
+    cut = {"refined.minutes": 2, "refined.answered": 1}
     failed = fails_behind_the_commit(monkeypatch, cut)
     send(broker, topic, [event(0, 0), event(1, 0), event(2, 1), event(3, 3)])
     folder.once()

@@ -136,7 +136,7 @@ def test_the_runner_asks_for_those_alone_and_the_rows_are_the_same(
 
 def plan_of(rows: DataFrame) -> str:
     """With what a source is asked for."""
-    return str(rows._jdf.queryExecution().logical().toString())
+    return str(rows._jdf.queryExecution().analyzed().toString())
 
 
 BAD = b'{"id": 50, "name": "x", "amount": "lots"}'
