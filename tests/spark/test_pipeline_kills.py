@@ -29,7 +29,7 @@ KILLS = int(os.environ.get("HEADRACE_KILLS", "2"))
 
 
 @pytest.mark.skipif(which("java") is None, reason="Spark needs a Java runtime")
-@pytest.mark.timeout(120 + 90 * KILLS)
+@pytest.mark.timeout(180 + 120 * KILLS)
 def test_a_driver_that_is_killed_again_and_again_leaves_exact_tables(
     tmp_path: Path, broker: BrokerProcess, make_topic: MakeTopic
 ) -> None:
