@@ -30,7 +30,9 @@ run: $(VENV)/installed
 
 test: check integration interop spark
 
-check: lint types unit
+# Types are judged by one process, beside the tests.
+check: $(VENV)/installed-dev
+	@$(MAKE) --no-print-directory -j2 lint types unit
 
 format: $(VENV)/installed-dev
 	$(BIN)/ruff format .
