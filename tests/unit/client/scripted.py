@@ -71,7 +71,7 @@ def knowing_all(script: Script) -> Script:
     """A script that speaks every version that we know of the APIs it is asked for."""
     ranges = {
         key: (request_class(ApiKey(key)).VERSIONS[0], request_class(ApiKey(key)).VERSIONS[-1])
-        for key in (2, 3, 18, 19, 20, 21, 29, 30, 31, 32, 37, 45, 46, 48, 49)
+        for key in (2, 3, 18, 19, 20, 21, 29, 30, 31, 32, 37, 43, 45, 46, 48, 49)
     }
 
     def answer(request: Message, version: int) -> Message | None:
