@@ -137,6 +137,16 @@ def test_progress_says_that_flows_have_failed_while_others_go_on(width: int) -> 
     assert fitted_text([status], [300.4], width).endswith("  2 flows failed, see status")
 
 
+def test_progress_and_status_say_once_which_tables_are_stale(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    flows = [msgspec.structs.replace(flow, stale="raw.x is old") for flow in STATUS.flows * 2]
+    status = msgspec.structs.replace(STATUS, flows=tuple(flows), views=())
+    assert progress_text(status, 300.4).endswith("  1 table stale, see status")
+    print_status(status)
+    assert capsys.readouterr().err.count("raw.x is old") == 1
+
+
 def test_progress_of_several_pipelines_is_shortened_alike() -> None:
     assert fitted_text([STATUS] * 2, [300.4, 2e6], 40) == "shop 300 rows/s   shop 2.0M rows/s"
 
