@@ -10,6 +10,8 @@ import sys
 
 from pyspark import daemon
 
+from headrace.spark.worker_memory import spare_workers
+
 PRELOADED = (
     "pyarrow.compute",
     "pyarrow.parquet",
@@ -34,4 +36,5 @@ def preload() -> None:
 
 if __name__ == "__main__":
     preload()
+    spare_workers()
     daemon.manager()

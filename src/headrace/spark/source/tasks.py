@@ -15,6 +15,7 @@ from headrace.spark.source.options import SourceOptions
 from headrace.spark.source.planning import Share
 from headrace.spark.source.reading import RangeReader
 from headrace.spark.source.rows import Decoder, Rows
+from headrace.spark.worker_memory import task_done
 
 
 class ShareOfTopics(InputPartition):
@@ -56,3 +57,4 @@ class TaskReader:
         )
         for piece in reader.pieces():
             yield rows.batch(piece.place, piece.records, is_append_time=piece.is_append_time)
+        task_done()
