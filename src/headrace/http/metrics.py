@@ -10,14 +10,13 @@ from time import perf_counter_ns
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.runtime.exposition import CONTENT_TYPE, Family, Sample, labels, render
+from headrace.runtime.exposition import CONTENT_TYPE, Family, Sample, labels, render, summary
 from headrace.runtime.metrics import Durations
 
 OPERATION_KEY = "headrace.operation"
 """In the scope of a request, once its route is found: which operation it is."""
 _NO_OPERATION = "none"
 _OUR_FAULT = 500
-_QUANTILES = (0.5, 0.95, 0.99)
 
 
 class OperationCounts:
@@ -134,17 +133,8 @@ def http_families(prefix: str, metrics: HttpMetrics) -> Iterator[Family]:
         "Bytes of the bodies of answers.",
         [Sample(one.bytes_out, labels(operation=name)) for name, one in found],
     )
-    yield Family(
+    yield summary(
         f"{prefix}_request_duration_milliseconds",
-        "summary",
         "From the head of a request to the end of its answer.",
-        [sample for name, one in found for sample in _duration(name, one.durations)],
+        [({"operation": name}, one.durations) for name, one in found],
     )
-
-
-def _duration(operation: str, durations: Durations) -> Iterator[Sample]:
-    values = durations.quantiles_ms(_QUANTILES)
-    for quantile, value in zip(_QUANTILES, values, strict=True):
-        yield Sample(value, labels(operation=operation, quantile=str(quantile)))
-    yield Sample(durations.sum_ms, labels(operation=operation), "_sum")
-    yield Sample(durations.count, labels(operation=operation), "_count")

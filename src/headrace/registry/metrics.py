@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace.runtime.exposition import Family, Sample, counter, gauge, labels
+from headrace.runtime.exposition import Family, Sample, counter, gauge, labels, summary
 from headrace.runtime.metrics import Durations
 from headrace.runtime.process import process_families
 
 if TYPE_CHECKING:
     from headrace.registry.service import Registry
 
-_QUANTILES = (0.5, 0.95, 0.99)
 _PREFIX = "headrace_registry"
 
 
@@ -43,11 +42,10 @@ def families(registry: "Registry") -> Iterator[Family]:
             for (operation, status), count in sorted(metrics.answers.items())
         ],
     )
-    yield Family(
+    yield summary(
         f"{_PREFIX}_duration_milliseconds",
-        "summary",
         "How long requests took.",
-        list(_durations(metrics)),
+        [({"operation": name}, took) for name, took in sorted(metrics.durations.items())],
     )
     yield counter(
         f"{_PREFIX}_quick_answers_total",
@@ -73,12 +71,3 @@ def families(registry: "Registry") -> Iterator[Family]:
         sum(map(len, state.subjects.values())),
     )
     yield from process_families()
-
-
-def _durations(metrics: RegistryMetrics) -> Iterator[Sample]:
-    for operation, durations in sorted(metrics.durations.items()):
-        values = durations.quantiles_ms(_QUANTILES)
-        for quantile, value in zip(_QUANTILES, values, strict=True):
-            yield Sample(value, labels(operation=operation, quantile=str(quantile)))
-        yield Sample(durations.sum_ms, labels(operation=operation), "_sum")
-        yield Sample(durations.count, labels(operation=operation), "_count")

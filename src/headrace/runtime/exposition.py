@@ -4,10 +4,14 @@ A node with thousands of partitions has a page of megabytes. `render` yields it 
 the server can give way to clients in between and never holds the page as a whole.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from headrace.runtime.metrics import Durations
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+QUANTILES = (0.5, 0.95, 0.99)
+"""What most want to know of durations."""
 
 _LINES_PER_PIECE = 500
 _LABEL_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
@@ -49,6 +53,17 @@ def gauge(name: str, help: str, value: float) -> Family:
     return Family(name, "gauge", help, (Sample(value),))
 
 
+def summary(
+    name: str,
+    help: str,
+    series: Iterable[tuple[Mapping[str, str | int], Durations]],
+    quantiles: Sequence[float] = QUANTILES,
+) -> Family:
+    """How long things took, each kind of them under labels of its own."""
+    samples = [one for pairs, took in series for one in _summed(pairs, took, quantiles)]
+    return Family(name, "summary", help, samples)
+
+
 def render(families: Iterable[Family]) -> Iterator[str]:
     """The page in pieces; families without samples are left out."""
     lines: list[str] = []
@@ -65,6 +80,16 @@ def render(families: Iterable[Family]) -> Iterator[str]:
                 lines.clear()
     if lines:
         yield "".join(lines)
+
+
+def _summed(
+    pairs: Mapping[str, str | int], durations: Durations, quantiles: Sequence[float]
+) -> Iterator[Sample]:
+    values = durations.quantiles_ms(quantiles)
+    for quantile, value in zip(quantiles, values, strict=True):
+        yield Sample(value, labels(**pairs, quantile=str(quantile)))
+    yield Sample(durations.sum_ms, labels(**pairs), "_sum")
+    yield Sample(durations.count, labels(**pairs), "_count")
 
 
 def _number(value: float) -> str:

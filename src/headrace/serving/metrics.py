@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from headrace.runtime.exposition import Family, Sample, counter, gauge, labels
+from headrace.runtime.exposition import Family, Sample, counter, gauge, labels, summary
 from headrace.runtime.metrics import Durations
 from headrace.runtime.process import process_families
 
 if TYPE_CHECKING:
     from headrace.serving.database import Publication
     from headrace.serving.lanes import Lane
-
-_QUANTILES = (0.5, 0.95, 0.99)
 
 
 class ServingMetrics:
@@ -46,25 +44,15 @@ def families(
             for (kind, status), count in sorted(metrics.answers.items())
         ],
     )
-    yield Family(
+    yield summary(
         "headrace_serving_duration_milliseconds",
-        "summary",
         "How long questions took, waiting included.",
-        list(_durations(metrics)),
+        [({"kind": kind}, took) for kind, took in sorted(metrics.durations.items())],
     )
     yield from _totals(metrics)
     yield from _lanes(list(lanes))
     yield from _tables(list(publications))
     yield from process_families()
-
-
-def _durations(metrics: ServingMetrics) -> Iterator[Sample]:
-    for kind, durations in sorted(metrics.durations.items()):
-        values = durations.quantiles_ms(_QUANTILES)
-        for quantile, value in zip(_QUANTILES, values, strict=True):
-            yield Sample(value, labels(kind=kind, quantile=str(quantile)))
-        yield Sample(durations.sum_ms, labels(kind=kind), "_sum")
-        yield Sample(durations.count, labels(kind=kind), "_count")
 
 
 def _totals(metrics: ServingMetrics) -> Iterator[Family]:

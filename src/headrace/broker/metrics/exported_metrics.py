@@ -12,7 +12,7 @@ import msgspec
 
 from headrace.errors import ERROR_NAMES
 from headrace.protocol.api_keys import ApiKey
-from headrace.runtime.exposition import Family, Sample, counter, gauge, labels
+from headrace.runtime.exposition import Family, Sample, counter, gauge, labels, summary
 from headrace.runtime.metrics import ApiMetrics, CleanerMetrics, Durations, Metrics, TopicMetrics
 
 BROKER_RUNNING = 3
@@ -76,10 +76,11 @@ def exported_families(
     yield from request_families(metrics.requests.apis)
     yield from node_families(node())
     yield from cleaner_families(metrics.cleaner, now_ms)
-    yield _summary(
+    yield summary(
         "kafka_log_logflushstats_logflushrateandtimems",
         "How long forcing a log to disk took.",
-        [("", metrics.log_flush)],
+        [({}, metrics.log_flush)],
+        _QUANTILES,
     )
     yield from partition_families(tuple(partitions()))
 
@@ -122,8 +123,8 @@ def request_families(apis: Mapping[int, ApiMetrics]) -> Iterator[Family]:
         ],
     )
     for part, help_text, of in _REQUEST_TIMES:
-        series = [(f'request="{name}"', of(metrics)) for name, metrics in named]
-        yield _summary(f"{prefix}_{part}", help_text, series)
+        series = [({"request": name}, of(metrics)) for name, metrics in named]
+        yield summary(f"{prefix}_{part}", help_text, series, _QUANTILES)
 
 
 def node_families(node: NodeFigures) -> Iterator[Family]:
@@ -232,18 +233,6 @@ def _partition_samples(field: str, partitions: Sequence[PartitionFigures]) -> It
         # Topic names hold nothing that needs escaping.
         where = f'{{topic="{figures.topic}",partition="{figures.partition}"}}'
         yield Sample(value_of(figures), where)
-
-
-def _summary(name: str, help_text: str, series: Iterable[tuple[str, Durations]]) -> Family:
-    samples: list[Sample] = []
-    for label, durations in series:
-        comma = "," if label else ""
-        for quantile, value in zip(_QUANTILES, durations.quantiles_ms(_QUANTILES), strict=True):
-            samples.append(Sample(value, f'{{{label}{comma}quantile="{quantile}"}}'))
-        plain = f"{{{label}}}" if label else ""
-        samples.append(Sample(durations.sum_ms, plain, "_sum"))
-        samples.append(Sample(durations.count, plain, "_count"))
-    return Family(name, "summary", help_text, samples)
 
 
 def _names(key: int) -> tuple[str, ...]:
