@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from headrace.pipelines.declaring.sql_text import Reference, SqlSyntaxError, references, replaced
 from headrace.pipelines.model import Query
 from headrace.pipelines.problems import PipelineError
+from headrace.spark.connect import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -84,7 +85,8 @@ def evaluate_sql(sql: str, resolver: Resolver) -> "DataFrame":
         )
         return resolver.spark.sql(text)
     finally:
-        if not _is_lazy(resolver.spark):
+        # Spark Connect analyses a query when it is used, and needs its views until then.
+        if not is_connect(resolver.spark):
             for view in made:
                 resolver.spark.catalog.dropTempView(view)
 
@@ -162,8 +164,3 @@ def _dataset_name(name: str) -> str:
 def _view_name(reference: Reference) -> str:
     """A name that no other evaluation has, in whatever thread; readable in Spark's messages."""
     return f"__headrace_{next(_serials)}_{reference.name.replace('.', '_')}"
-
-
-def _is_lazy(session: "SparkSession") -> bool:
-    """Spark Connect analyses a query when it is used, and needs its views until then."""
-    return "connect" in type(session).__module__

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from headrace.spark.connect import is_connect
 from headrace.spark.pools import POOLS
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def kept(spark: "SparkSession", is_contended: Callable[[], bool]) -> Iterator[No
 
     A Connect session has no say in the server's scheduler: there the server's own rules hold.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         yield
         return
     is_over = threading.Event()

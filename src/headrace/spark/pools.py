@@ -8,6 +8,8 @@ itself shares only as tasks end; `fair_shares` sees to the rest.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.spark.connect import is_connect
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -29,5 +31,5 @@ def pool_of(priority: int) -> str:
 
 def choose_pool(spark: "SparkSession", pool: str) -> None:
     """Let what this thread starts next run in a pool; a Connect session has no say in that."""
-    if not type(spark).__module__.startswith("pyspark.sql.connect"):
+    if not is_connect(spark):
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", pool)

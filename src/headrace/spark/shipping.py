@@ -19,6 +19,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.spark.connect import is_connect
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -67,11 +69,6 @@ def ship(spark: "SparkSession", archive: Path) -> None:
         spark.sparkContext.addPyFile(str(archive))
     for source in (DefaultSource, TableSource):
         spark.dataSource.register(source)
-
-
-def is_connect(spark: "SparkSession") -> bool:
-    """Whether the session is a Spark Connect client, which has no SparkContext."""
-    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def package_zip(directory: Path) -> Path:

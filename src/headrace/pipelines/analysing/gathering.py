@@ -6,6 +6,8 @@ it, would come to rows that are true of these records only.
 
 from typing import TYPE_CHECKING, Any
 
+from headrace.spark.connect import is_connect
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -19,7 +21,7 @@ _JOIN = "Join"
 
 def gathers(frame: "DataFrame") -> bool:
     """Whether a streaming frame keeps state; a Connect session shows no plan to tell it by."""
-    if "connect" in type(frame).__module__:
+    if is_connect(frame.sparkSession):
         return False
     return _gathers(frame._jdf.queryExecution().analyzed())
 
