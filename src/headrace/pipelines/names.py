@@ -18,6 +18,16 @@ def quarantine_of(name: str) -> str:
     return f"{QUARANTINE}.{name.replace('.', '__')}"
 
 
+def refusing_table(quarantine: str) -> str:
+    """The dataset whose refused rows a table of quarantine holds."""
+    return quarantine.partition(".")[2].replace("__", ".", 1)
+
+
+def zone_of(name: str) -> str:
+    """The zone of a table, or the namespace that stands in its place: `staging`, `sources`."""
+    return name.partition(".")[0]
+
+
 def is_source(name: str) -> bool:
     """Whether a name is a topic's: `sources.orders`."""
     return name.startswith(f"{SOURCES}.")

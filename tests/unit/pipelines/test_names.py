@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.pipelines.model import ZONES
-from headrace.pipelines.names import complaint, flow_complaint, quarantine_of
+from headrace.pipelines.names import complaint, flow_complaint, quarantine_of, refusing_table
 
 
 def test_a_table_lives_in_a_zone() -> None:
@@ -36,6 +36,7 @@ def test_other_names_are_refused_with_what_to_do(name: str, words: str) -> None:
 def test_no_name_is_that_of_a_table_kept_beside_another() -> None:
     """Such as a quarantine, whose name would else belong to two tables."""
     assert quarantine_of("staging.orders") == "quarantine.staging__orders"
+    assert refusing_table("quarantine.staging__orders") == "staging.orders"
     for name in ("a__b.c", "a.b__c", "staging.orders__changes"):
         assert "two underscores" in (
             complaint(name, ("a__b", "a", "staging"), needs_zone=True) or ""

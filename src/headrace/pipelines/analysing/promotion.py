@@ -27,6 +27,7 @@ from headrace.pipelines.model import (
     UniqueKey,
     kind_of,
 )
+from headrace.pipelines.names import zone_of
 from headrace.pipelines.problems import Problem
 
 Stored = StreamingTable | MaterializedView | MergedView
@@ -162,7 +163,3 @@ def _advice(requirement: Requirement, dataset: Stored) -> str:
 
 def _stored(pipeline: Pipeline) -> list[Stored]:
     return [one for one in pipeline.datasets.values() if isinstance(one, Stored)]
-
-
-def zone_of(name: str) -> str:
-    return name.partition(".")[0]

@@ -17,6 +17,7 @@ from headrace.lake.commits import Token
 from headrace.lake.data_files import DataFile
 from headrace.lake.lineage import Lineage
 from headrace.pipelines.model import Expectation, Gate, UniqueKey
+from headrace.pipelines.names import zone_of
 from headrace.pipelines.running.batches import FileTask, Written, discard, write_files
 from headrace.pipelines.running.errors import ExpectationFailed, PromotionRefused
 from headrace.pipelines.running.expectations import (
@@ -147,7 +148,7 @@ class Intake:
         if self.gate is None or not self.gate.is_shut(written.rows_in, quarantined):
             return
         counts = ", ".join(f"{rule} {count:,}" for rule, count in written.broken.items())
-        zone = self.place.name.partition(".")[0]
+        zone = zone_of(self.place.name)
         raise PromotionRefused(
             f"{quarantined:,} of {written.rows_in:,} rows for {self.place.name} would go to"
             f" quarantine ({counts}), and {zone} lets a batch pass with"

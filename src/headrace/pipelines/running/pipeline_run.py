@@ -25,7 +25,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     output_mode,
 )
-from headrace.pipelines.names import is_source, quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of, zone_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.errors import StateDisagrees
@@ -301,7 +301,7 @@ class PipelineRun:
 
     def gate_of(self, table: str) -> Gate | None:
         """What the table's zone asks of each batch."""
-        promotion = self.pipeline.settings.promotions.get(table.partition(".")[0])
+        promotion = self.pipeline.settings.promotions.get(zone_of(table))
         return None if promotion is None else promotion.gate
 
     def place(self, name: str) -> TablePlace:

@@ -31,7 +31,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     TemporaryView,
 )
-from headrace.pipelines.names import is_source, quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of, zone_of
 from headrace.pipelines.problems import PipelineError, raise_if_any
 from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, may_refuse
 from headrace.pipelines.running.layers import batch_name, speed_name
@@ -233,7 +233,7 @@ class Preparation:
                 f"{name}: {', '.join(unknown)} is no property of a Delta table; they begin with"
                 " `delta.`, as delta.logRetentionDuration does"
             )
-        if name.partition(".")[0] == RAW:
+        if zone_of(name) == RAW:
             properties = {**(properties or {}), **APPEND_ONLY}
         generation = self.generation_of(name)
         entry = self.lake.catalog().tables.get(name)

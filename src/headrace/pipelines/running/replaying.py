@@ -16,7 +16,7 @@ from headrace.client.partitions import EARLIEST
 from headrace.lake import comparing, merging
 from headrace.lake.comparing import Contents
 from headrace.pipelines.model import Flow, Pipeline, Sink
-from headrace.pipelines.names import is_quarantine
+from headrace.pipelines.names import is_quarantine, refusing_table, zone_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.quarantine import QUARANTINED_AT
 from headrace.pipelines.running.pipeline_run import FIRST_GENERATION, PipelineRun
@@ -144,13 +144,8 @@ def next_generations(run: PipelineRun, keep: Sequence[str]) -> dict[str, int]:
 
 
 def is_built_anew(table: str, keep: Sequence[str]) -> bool:
-    return zone_of(table) not in keep
-
-
-def zone_of(table: str) -> str:
-    """The zone of a table; quarantine belongs to the zone of the table that refused the rows."""
-    zone, _, name = table.partition(".")
-    return name.partition("__")[0] if is_quarantine(table) else zone
+    """Whether a table is in no zone that is kept, or quarantine of a table that is in none."""
+    return zone_of(refusing_table(table) if is_quarantine(table) else table) not in keep
 
 
 def without_outlets(pipeline: Pipeline, generations: Mapping[str, int]) -> Pipeline:

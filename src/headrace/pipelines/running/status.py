@@ -3,6 +3,7 @@
 import datetime as dt
 from typing import TYPE_CHECKING
 
+from headrace.pipelines.names import zone_of
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.status import FlowStatus, PipelineStatus, ViewStatus
 
@@ -36,7 +37,7 @@ def _flow(running: "RunningFlow", stale: str | None) -> FlowStatus:
     return FlowStatus(
         flow=running.flow.name,
         target=running.flow.target,
-        zone=running.flow.target.partition(".")[0],
+        zone=zone_of(running.flow.target),
         state=state,
         rows_in=report.rows_in,
         rows_out=report.rows_out,
@@ -57,7 +58,7 @@ def _view(running: "RunningView", stale: str | None) -> ViewStatus:
     report = Report.read(running.view.state.report)
     return ViewStatus(
         view=running.view.name,
-        zone=running.view.name.partition(".")[0],
+        zone=zone_of(running.view.name),
         rows=report.rows_out,
         last_at=_moment(report.last_at_ms),
         last_duration_ms=report.last_duration_ms,
