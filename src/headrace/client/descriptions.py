@@ -46,6 +46,15 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.name}: {self.error}: {self.message}" if self.error else self.name
 
 
+class PartitionOutcome(msgspec.Struct, frozen=True, order=True):
+    """How a change to one partition went."""
+
+    topic: str
+    partition: int
+    error: str | None = None
+    message: str | None = None
+
+
 class NewTopic(msgspec.Struct, frozen=True, kw_only=True):
     """A topic to create; -1 leaves a number to the broker's default."""
 

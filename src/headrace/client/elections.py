@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from enum import IntEnum
 
-import msgspec
-
 from headrace.client.cluster import Cluster, error_name
+from headrace.client.descriptions import PartitionOutcome
 from headrace.errors import error_for
 from headrace.protocol.schemas.elect_leaders import (
     ElectLeadersRequest,
@@ -23,15 +22,6 @@ class ElectionType(IntEnum):
     """Any replica, if none that is in sync is left: records may be lost."""
 
 
-class Elected(msgspec.Struct, frozen=True, order=True):
-    """How the election for one partition went; none was needed where the error says so."""
-
-    topic: str
-    partition: int
-    error: str | None = None
-    message: str | None = None
-
-
 class Elections:
     """Leaders of partitions, chosen anew."""
 
@@ -40,20 +30,23 @@ class Elections:
 
     def hold(
         self, kind: ElectionType, partitions: Iterable[tuple[str, int]] | None = None
-    ) -> list[Elected]:
-        """Elect leaders of these partitions, or of all: then those that need none are left out."""
+    ) -> list[PartitionOutcome]:
+        """Elect leaders of these partitions, or of all: then those that need none are left out.
+
+        Of one that is named and needs none the outcome is ELECTION_NOT_NEEDED.
+        """
         request = ElectLeadersRequest(
             election_type=kind,
             topic_partitions=None if partitions is None else _by_topic(partitions),
             timeout_ms=int(self._cluster.timeout_s * 1000),
         )
 
-        def attempt() -> list[Elected]:
+        def attempt() -> list[PartitionOutcome]:
             answer = self._cluster.ask_controller(request, ElectLeadersResponse)
             if answer.error_code:
                 raise error_for(answer.error_code, error_name(answer.error_code))
             return sorted(
-                Elected(
+                PartitionOutcome(
                     one.topic,
                     part.partition_id,
                     error_name(part.error_code) if part.error_code else None,

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from headrace.client.cluster import Cluster, error_name
+from headrace.client.descriptions import PartitionOutcome
 from headrace.errors import error_for
 from headrace.protocol.schemas.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -29,17 +30,8 @@ class Reassignment(msgspec.Struct, frozen=True, order=True):
     removing_replicas: list[int]
 
 
-class Moved(msgspec.Struct, frozen=True, order=True):
-    """Whether a partition is on its way now, or is not any more where that was wanted."""
-
-    topic: str
-    partition: int
-    error: str | None = None
-    message: str | None = None
-
-
 class Reassignments:
-    """What a cluster is moving."""
+    """What a cluster is moving, and what it is to move."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -74,7 +66,9 @@ class Reassignments:
 
         return self._cluster.retry(attempt)
 
-    def alter(self, moves: Mapping[tuple[str, int], Sequence[int] | None]) -> list[Moved]:
+    def alter(
+        self, moves: Mapping[tuple[str, int], Sequence[int] | None]
+    ) -> list[PartitionOutcome]:
         """Let partitions have these replicas from now on; None stops a move that is under way."""
         topics: dict[str, ReassignableTopic] = {}
         for (topic, number), replicas in sorted(moves.items()):
@@ -85,13 +79,13 @@ class Reassignments:
             timeout_ms=int(self._cluster.timeout_s * 1000), topics=list(topics.values())
         )
 
-        def attempt() -> list[Moved]:
+        def attempt() -> list[PartitionOutcome]:
             answer = self._cluster.ask_controller(request, AlterPartitionReassignmentsResponse)
             if answer.error_code:
                 reason = answer.error_message or error_name(answer.error_code)
                 raise error_for(answer.error_code, reason)
             return sorted(
-                Moved(
+                PartitionOutcome(
                     one.name,
                     part.partition_index,
                     error_name(part.error_code) if part.error_code else None,

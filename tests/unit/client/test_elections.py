@@ -4,7 +4,8 @@ import pytest
 
 from headrace.client.admin import Admin
 from headrace.client.cluster import Cluster
-from headrace.client.elections import Elected, ElectionType
+from headrace.client.descriptions import PartitionOutcome
+from headrace.client.elections import ElectionType
 from headrace.errors import ClusterAuthorizationFailed, ElectionNotNeeded
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.elect_leaders import (
@@ -45,7 +46,10 @@ class Electing:
 def test_each_partition_has_its_outcome_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     electing = Electing(monkeypatch)
     found = electing.elections.hold(ElectionType.UNCLEAN, [("b", 1), ("a", 0), ("b", 0), ("b", 1)])
-    assert found == [Elected("orders", 0), Elected("orders", 1, "ELECTION_NOT_NEEDED", "it leads")]
+    assert found == [
+        PartitionOutcome("orders", 0),
+        PartitionOutcome("orders", 1, "ELECTION_NOT_NEEDED", "it leads"),
+    ]
     (asked,) = electing.asked
     assert asked.election_type == 1
     assert [(one.topic, one.partitions) for one in asked.topic_partitions or ()] == [

@@ -4,7 +4,8 @@ import pytest
 
 from headrace.client.admin import Admin
 from headrace.client.cluster import Cluster
-from headrace.client.reassignments import Moved, Reassignment
+from headrace.client.descriptions import PartitionOutcome
+from headrace.client.reassignments import Reassignment
 from headrace.errors import ClusterAuthorizationFailed, NoReassignmentInProgress
 from headrace.protocol.message import Message
 from headrace.protocol.schemas.alter_partition_reassignments import (
@@ -93,7 +94,7 @@ def test_moves_go_topic_by_topic_and_each_partition_has_its_outcome(
     monkeypatch.setattr(Cluster, "_open", lambda self, node_id: opened)
     admin = Admin("broker:9092", timeout_s=1)
     assert admin.reassignments.alter({("b", 0): None, ("a", 1): [3, 2]}) == [
-        Moved("a", 1),
-        Moved("b", 0, "NO_REASSIGNMENT_IN_PROGRESS", "nothing moves"),
+        PartitionOutcome("a", 1),
+        PartitionOutcome("b", 0, "NO_REASSIGNMENT_IN_PROGRESS", "nothing moves"),
     ]
     assert asked == [("a", 1, [3, 2]), ("b", 0, None)]

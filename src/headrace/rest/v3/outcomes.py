@@ -1,13 +1,13 @@
 """What became of each of several partitions that a request is about, of version 3."""
 
 from collections.abc import Iterable
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 from starlette.responses import Response
 
-from headrace.client.descriptions import Outcome
+from headrace.client.descriptions import Outcome, PartitionOutcome
 from headrace.rest.errors import body_of, check, failure_of, of_client
 from headrace.rest.numbers import INT32_MAX
 from headrace.rest.v3.answers import answer
@@ -24,7 +24,7 @@ class PartitionName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     partition_id: Partition
 
 
-class PartitionOutcome(msgspec.Struct, frozen=True):
+class OutcomeData(msgspec.Struct, frozen=True):
     """How it went for one partition; `error_code` is 200 where it went well."""
 
     topic_name: str
@@ -34,40 +34,27 @@ class PartitionOutcome(msgspec.Struct, frozen=True):
 
 
 class Outcomes(msgspec.Struct, frozen=True):
-    data: list[PartitionOutcome]
+    data: list[OutcomeData]
 
 
-class OfPartition(Protocol):
-    """An answer of the client for one partition."""
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def partition(self) -> int: ...
-    @property
-    def error(self) -> str | None: ...
-    @property
-    def message(self) -> str | None: ...
-
-
-def each(found: Iterable[OfPartition]) -> Response:
+def each(found: Iterable[PartitionOutcome]) -> Response:
     """The answer where each partition has a result of its own."""
     return answer(Outcomes([shown(one) for one in found]), _EACH_HAS_ITS_OWN)
 
 
-def shown(one: OfPartition) -> PartitionOutcome:
+def shown(one: PartitionOutcome) -> OutcomeData:
     if one.error is None:
-        return PartitionOutcome(one.topic, one.partition)
+        return OutcomeData(one.topic, one.partition)
     refusal = body_of(of_client(failure_of(_outcome(one))))
-    return PartitionOutcome(one.topic, one.partition, refusal.error_code, refusal.message)
+    return OutcomeData(one.topic, one.partition, refusal.error_code, refusal.message)
 
 
-def check_one(found: Iterable[OfPartition]) -> None:
+def check_one(found: Iterable[PartitionOutcome]) -> None:
     """Raise what became of the one partition, unless it went well."""
     (one,) = found
     check(_outcome(one))
 
 
-def _outcome(one: OfPartition) -> Outcome:
+def _outcome(one: PartitionOutcome) -> Outcome:
     name = f"{one.topic}-{one.partition}"
     return Outcome(name=name, error=one.error, message=one.message)

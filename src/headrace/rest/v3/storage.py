@@ -131,7 +131,9 @@ def _shown(context: Context, found: list[LogDirectory], broker: str | int) -> Re
     data = [
         LogDirectoryData(
             metadata=context.links.metadata(
-                *("brokers", one.broker, "log-dirs"),
+                "brokers",
+                one.broker,
+                "log-dirs",
                 crn=f"broker={one.broker}/log-dir={one.path}",
             ),
             cluster_id=context.cluster_id,
