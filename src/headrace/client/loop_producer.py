@@ -36,7 +36,7 @@ _OVERHEAD_BYTES = 100
 _DEFAULTS: dict[str, Any] = {
     # Else a topic that was deleted would come back when the producer looks for what it knows.
     "allow.auto.create.topics": False,
-    "client.id": "headrace-rest",
+    "client.id": "headrace",
     "enable.idempotence": True,
     "linger.ms": 1,
     "partitioner": JAVA_DEFAULT,

@@ -11,6 +11,7 @@ from headrace.rest.transactional import TransactionPool
 
 _SENDERS_MAX = 8
 """One for the usual properties, the others for properties that requests have chosen."""
+_CLIENT_ID = "headrace-rest"
 
 
 class Clients:
@@ -43,7 +44,7 @@ class Clients:
         found = self._senders.get(key)
         if found is None:
             found = self._senders[key] = RecordSender(
-                {**self._properties("producer"), **(overrides or {})},
+                {"client.id": _CLIENT_ID, **self._properties("producer"), **(overrides or {})},
                 timeout_s=self._settings.timeout_s,
                 buffer_bytes_max=self._settings.produce_buffer_bytes,
                 name_topic=self._name_topic,

@@ -483,6 +483,7 @@ def _milliseconds(moment: dt.datetime) -> int:
 
 
 def iso(timestamp_ms: int) -> str:
+    """A time of UTC by ISO 8601, always with milliseconds."""
     seconds, milliseconds = divmod(timestamp_ms, 1000)
     return f"{_iso_second(seconds)}.{milliseconds:03}Z"
 

@@ -58,7 +58,10 @@ class Status(msgspec.Struct):
 
 
 class GivenUp(Exception):
-    """Neither the target nor dead letters take a batch; what it says names the batch."""
+    """Neither the target nor dead letters take a batch; what it says names the batch.
+
+    No `HeadraceError`: those are tried again.
+    """
 
 
 class Work:
