@@ -18,6 +18,7 @@ from headrace.registry.leadership.election import Identity
 from headrace.registry.routes.application import application
 from headrace.registry.service import Registry
 from headrace.registry.settings import RegistrySettings, advertised_host
+from headrace.runtime.collector import leave_alone_what_lives
 
 
 class Guard(NamedTuple):
@@ -52,6 +53,10 @@ def run(
     bound = address_of(listener)
     scheme = "http" if guard.tls is None else "https"
 
+    def ready(listening: ListenAddress, registry: Registry) -> None:
+        leave_alone_what_lives()
+        on_ready(f"{scheme}://{listening}", registry)
+
     async def main() -> int:
         registry = Registry(properties, settings, tls=guard.forwarding_context())
         registry.load()
@@ -65,7 +70,7 @@ def run(
             await serve(
                 application(registry, guard.door),
                 listener,
-                on_ready=lambda ready: on_ready(f"{scheme}://{ready}", registry),
+                on_ready=lambda listening: ready(listening, registry),
                 connections_max=settings.connections_max,
                 tls=guard.tls,
                 render=rendered,
