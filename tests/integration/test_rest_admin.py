@@ -173,9 +173,10 @@ def _retention(served: Served, topic: str) -> str:
     return str(served.get(f"/topics/{topic}/configs/retention.ms")["value"])
 
 
-def test_what_a_group_has_committed_is_forgotten(served: Served, topic: str) -> None:
+def test_what_a_group_has_committed_is_forgotten(served: Served, node: Node) -> None:
+    topic = create_topic(node, partitions=2)
     group = f"/consumer-groups/{unique_name('group')}"
-    place = {"topic_name": topic, "partition_id": 0}
-    served.post(f"{group}/offsets:alter", {"data": [{**place, "offset": 0}]}, 204)
-    served.post(f"{group}/offsets:delete", {"data": [place]}, 204)
-    assert served.client.get(f"{served.base}{group}/offsets").json().get("data", []) == []
+    places = [{"topic_name": topic, "partition_id": number} for number in (0, 1)]
+    served.post(f"{group}/offsets:alter", {"data": [{**one, "offset": 0} for one in places]}, 204)
+    served.post(f"{group}/offsets:delete", {"data": places[:1]}, 204)
+    assert [one["partition_id"] for one in served.get(f"{group}/offsets")["data"]] == [1]

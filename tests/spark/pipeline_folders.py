@@ -86,11 +86,14 @@ class Continuously:
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+    def start(self) -> None:
+        self._thread.start()
 
     def end(self) -> None:
         self._is_ended.set()
@@ -126,6 +129,7 @@ class JumpingClock:
 
 
 def eventually(holds: Callable[[], bool], what: str) -> None:
+    """Ask again and again; Spark's work takes longer than `nodes.eventually` waits."""
     deadline = time.monotonic() + WAIT_S
     while not holds():
         assert time.monotonic() < deadline, f"not within {WAIT_S:.0f} s: {what}"

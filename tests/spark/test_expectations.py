@@ -192,7 +192,7 @@ def test_tables_that_get_no_rows_become_stale_while_a_pipeline_runs_and_at_the_e
     folder.once()
     assert stands(folder).stale == ()
     clock.ahead_ns += 3 * HOUR_NS // 2
-    with pytest.raises(FlowsFailed, match=r"trusted.failing breaks .*newest at is 54\d\d s old"):
+    with pytest.raises(FlowsFailed, match=r"trusted.failing breaks .*newest at is \d+ s old"):
         folder.once()
     assert [text.partition(" ")[0] for text in stands(folder).stale] == [
         "trusted.warned",

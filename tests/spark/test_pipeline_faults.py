@@ -45,8 +45,16 @@ class Running:
         self.topic = topic
         self.sent = 0
         self._run = Continuously([folder])
-        self.errors = self._run.errors
-        self.start, self.end = self._run.__enter__, self._run.end
+
+    @property
+    def errors(self) -> list[BaseException]:
+        return self._run.errors
+
+    def start(self) -> None:
+        self._run.start()
+
+    def end(self) -> None:
+        self._run.end()
 
     def send(self, count: int, timestamp_ms: int = 0) -> None:
         values = numbers(self.sent, self.sent + count)

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 from shutil import which
 
@@ -22,9 +22,8 @@ from tests.spark.numbered_pipelines import (
     has_all_by_key,
     numbers,
 )
-from tests.spark.pipeline_folders import PipelineFolder, send, toml
+from tests.spark.pipeline_folders import WAIT_S, PipelineFolder, eventually, send, toml
 
-WAIT_S = 150.0
 KILLS = int(os.environ.get("HEADRACE_KILLS", "2"))
 
 
@@ -55,7 +54,7 @@ def test_a_driver_that_is_killed_again_and_again_leaves_exact_tables(
                     send(broker, topic, numbers(sent, sent + 200))
                     sent += 200
                     # Not at rest: the kill shall meet a batch under way.
-                    await_rows(folder, sent - 300, f"{sent} rows in run {kill}")
+                    eventually(partial(have_all, folder, sent - 300), f"{sent} rows in run {kill}")
             finally:
                 os.killpg(driver.pid, signal.SIGKILL)
                 driver.wait()
@@ -65,8 +64,5 @@ def test_a_driver_that_is_killed_again_and_again_leaves_exact_tables(
     assert_exact_by_key(folder, sent)
 
 
-def await_rows(folder: PipelineFolder, count: int, what: str) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not (has_all(folder, count) and has_all_by_key(folder, count)):
-        assert time.monotonic() < deadline, f"not within {WAIT_S:.0f} s: {what}"
-        time.sleep(0.2)
+def have_all(folder: PipelineFolder, count: int) -> bool:
+    return has_all(folder, count) and has_all_by_key(folder, count)
