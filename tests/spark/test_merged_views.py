@@ -219,6 +219,27 @@ def test_a_speed_layer_that_looks_before_anything_is_there_remembers_its_keys(
     assert (runner.failures(), seen(folder, is_lambda=True)) == ([], totals(sent))
 
 
+def test_a_new_query_is_computed_also_where_the_files_of_the_seam_are_gone(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    """ARC-1: small files are joined while no rows come, and vacuum takes the old ones."""
+    topic = make_topic()
+    folder = Folder(tmp_path / "p", broker, spark).write(
+        pipeline_toml=toml("tidied", topic, SCHEMA, architecture="lambda"), tables_sql=TABLES
+    )
+    for number in (1, 2):
+        send(broker, topic, [as_event((number, "/a", 1, number))])
+        folder.once()
+    landed = folder.lake.table(INPUT)
+    before = {file.path for file in landed.files()}
+    folder.lake.optimize(INPUT)
+    for path in before - {file.path for file in landed.files()}:
+        (landed.place / path).unlink()
+    folder.write(tables_sql=TABLES.replace("sum(size) AS size", "10 * sum(size) AS size"))
+    folder.once()
+    assert seen(folder, is_lambda=True) == {("/a", 1): (2, 30, 2)}
+
+
 def test_a_flow_that_fails_behind_its_commit_goes_on_and_still_knows_its_keys(
     tmp_path: Path,
     broker: BrokerProcess,

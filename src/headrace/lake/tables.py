@@ -282,6 +282,19 @@ class Table:
             found += commit.added_files()
         return found
 
+    def settled(self, version: int) -> int:
+        """The newest version that has the very rows of this one.
+
+        What only rewrites files makes a version of its own, and those before it lose their files
+        to vacuum. So whoever wants the rows, and not the files, reads this one.
+        """
+        while self._head.log.has(version + 1):
+            commit = self.commit(version + 1)
+            if commit.removes_rows or commit.added_files():
+                break
+            version += 1
+        return version
+
     def commit(self, version: int) -> Commit:
         """What the log says of a version."""
         return self._head.log.read(version)

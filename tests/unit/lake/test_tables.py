@@ -281,3 +281,12 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_written(table: Tabl
     with pytest.raises(IncompatibleSchema, match="no column colour"):
         table.writer().write(pa.table({"colour": ["red"]}))
     assert list(table.place.glob("*.parquet")) == []
+
+
+def test_versions_that_only_rewrite_files_have_the_rows_of_the_one_before(table: Table) -> None:
+    numbers(table, 1)
+    rows = numbers(table, 2)
+    table.optimize()
+    assert table.settled(rows) == table.version == rows + 1
+    more = numbers(table, 3)
+    assert (table.settled(rows), table.settled(rows - 1)) == (more - 1, rows - 1)

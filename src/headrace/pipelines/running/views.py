@@ -69,13 +69,13 @@ class ComputedView:
             self._note_look()
             return False
         reader = SnapshotReader(self.run.reads())
-        reader.versions.update(inputs)
+        reader.versions.update(self._settled(inputs))
         rows = self._rows(reader)
         lineage = Lineage(
             pipeline=self.run.name,
             pipeline_version=self.run.pipeline.settings.version,
             flow=self.name,
-            inputs={name: (0, version) for name, version in reader.versions.items()},
+            inputs={name: (0, version) for name, version in (reader.versions | inputs).items()},
         )
         writer = self.state.writer()
         last = table.last_batch(writer)
@@ -132,6 +132,16 @@ class ComputedView:
             else:
                 versions[name] = lake.table(name, self.run.generation_of(name)).version
         return versions
+
+    def _settled(self, inputs: dict[str, int]) -> dict[str, int]:
+        """Where the rows of a seam are read: its own files may be joined and gone long since."""
+        if not isinstance(self.view, MergedView):
+            return inputs
+        lake, generation_of = self.run.lake, self.run.generation_of
+        return {
+            name: lake.table(name, generation_of(name)).settled(version)
+            for name, version in inputs.items()
+        }
 
     def _rows(self, reader: SnapshotReader) -> "DataFrame":
         if not isinstance(self.view, MergedView) or not self.view.deduplicate_by:
