@@ -60,6 +60,7 @@ class _Declared:
 
     attribute: str
     name: str
+    loaded: str
     default: Any = MISSING
     wire: Wire = _NOTHING_MORE
 
@@ -114,6 +115,8 @@ class _Reader:
             aliases=wire.aliases,
             number=wire.number,
             oneof=wire.oneof,
+            dumped=declared.name,
+            loaded=declared.loaded,
         )
 
     def read(self, hint: Any, where: str) -> Type:
@@ -133,7 +136,7 @@ class _Reader:
         return self._generic(hint, where)
 
     def _class(self, cls: type, where: str) -> Type:
-        if not issubclass(cls, enum.Enum) and not _is_record(cls):
+        if not issubclass(cls, enum.Enum) and not is_record(cls):
             raise _unknown(cls, where)
         return self.named(cls, where)
 
@@ -175,7 +178,8 @@ def _kind(kind: str, inner: Type, where: str) -> Type:
     return kinds[kind]
 
 
-def _is_record(cls: type) -> bool:
+def is_record(cls: type) -> bool:
+    """Whether a class has fields that a schema could have."""
     return (
         dataclasses.is_dataclass(cls)
         or issubclass(cls, msgspec.Struct)
@@ -201,7 +205,7 @@ def _from_dataclass(declared: "dataclasses.Field[Any]") -> _Declared:
         default = _constant(declared.default_factory)
     elif default is dataclasses.MISSING:
         default = MISSING
-    return _Declared(declared.name, declared.name, default, Wire(**more))
+    return _Declared(declared.name, declared.name, declared.name, default, Wire(**more))
 
 
 def _from_struct(declared: msgspec.structs.FieldInfo) -> _Declared:
@@ -210,7 +214,7 @@ def _from_struct(declared: msgspec.structs.FieldInfo) -> _Declared:
         default = _constant(declared.default_factory)
     elif default is msgspec.NODEFAULT:
         default = MISSING
-    return _Declared(declared.name, declared.encode_name, default)
+    return _Declared(declared.name, declared.encode_name, declared.encode_name, default)
 
 
 def _from_model(name: str, declared: Any) -> _Declared:
@@ -222,7 +226,9 @@ def _from_model(name: str, declared: Any) -> _Declared:
         default = declared.default
     marks = [each for each in declared.metadata if isinstance(each, Wire)]
     wire = _merged(Wire(doc=declared.description), marks[0] if marks else Wire())
-    return _Declared(name, declared.serialization_alias or declared.alias or name, default, wire)
+    dumped = declared.serialization_alias or declared.alias or name
+    loaded = declared.validation_alias or declared.alias
+    return _Declared(name, dumped, loaded if isinstance(loaded, str) else name, default, wire)
 
 
 def _constant(factory: Any) -> Any:
@@ -302,7 +308,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | set | frozenset):
         items = [_plain(each) for each in value]
         return sorted(items, key=repr) if isinstance(value, set | frozenset) else items
-    if not isinstance(value, type) and _is_record(type(value)):
+    if not isinstance(value, type) and is_record(type(value)):
         declared = _declared(type(value), type(value).__name__)
         return {each.name: _plain(getattr(value, each.attribute)) for each in declared}
     return value

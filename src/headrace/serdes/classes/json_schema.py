@@ -51,8 +51,9 @@ _WRITTEN: dict[Scalar, dict[str, Any]] = {
     Scalar.DOUBLE: {"type": "number"},
     Scalar.FLOAT: {"type": "number", "format": "float"},
     Scalar.DATE: {"type": "string", "format": "date"},
-    Scalar.TIME: {"type": "string", "format": "time"},
-    Scalar.TIME_MILLIS: {"type": "string", "format": "time"},
+    # JSON Schema's own `time` has a zone, and a time of day in Python hardly ever does.
+    Scalar.TIME: {"type": "string", "format": "partial-time"},
+    Scalar.TIME_MILLIS: {"type": "string", "format": "partial-time"},
     Scalar.TIMESTAMP: {"type": "string", "format": "date-time"},
     Scalar.TIMESTAMP_MILLIS: {"type": "string", "format": "date-time"},
     Scalar.LOCAL_TIMESTAMP: {"type": "string", "format": "date-time"},
@@ -68,6 +69,7 @@ _SIMPLE = {"null": Scalar.NULL, "boolean": Scalar.BOOLEAN}
 _FORMATS = {
     ("string", "date"): Scalar.DATE,
     ("string", "time"): Scalar.TIME,
+    ("string", "partial-time"): Scalar.TIME,
     ("string", "date-time"): Scalar.TIMESTAMP,
     ("string", "duration"): Scalar.DURATION,
     ("string", "uuid"): Scalar.UUID,

@@ -132,6 +132,10 @@ class Field:
     aliases: tuple[str, ...] = ()
     number: int | None = None
     oneof: str | None = None
+    dumped: str | None = field(default=None, compare=False)
+    """What the class's library calls it when it takes an object apart, if not by its name."""
+    loaded: str | None = field(default=None, compare=False)
+    """What the library calls it when it makes an object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,7 @@ _SCALARS = {
     18: Scalar.SINT64,
 }
 _ENUM, _REPEATED, _REQUIRED = 14, 3, 2
+_UNSPECIFIED = "UNSPECIFIED"
 
 _WELL_KNOWN: dict[str, Type] = {
     ".google.protobuf.Timestamp": Scalar.TIMESTAMP,
@@ -355,14 +356,29 @@ def _next(number: int) -> int:
 
 def _enumeration(name: str, members: tuple[tuple[str, str | int], ...], doc: str | None) -> str:
     """Values stand in the scope of the file, so each begins with the name of its enum."""
-    prefix = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper() + "_"
+    prefix = _prefix(name)
     numbers = {each: value for each, value in members if isinstance(value, int)}
     if len(numbers) < len(members) or 0 not in numbers.values():
-        names = ["UNSPECIFIED", *(each for each, _ in members)]
+        names = [_UNSPECIFIED, *(each for each, _ in members)]
         numbers = {each: number for number, each in enumerate(names)}
     ordered = sorted(numbers.items(), key=lambda item: item[1] != 0)
     lines = [f"  {_value(prefix, each)} = {number};" for each, number in ordered]
     return "\n".join([*_comment(doc, ""), f"enum {name} {{", *lines, "}"])
+
+
+def constants(name: str, members: tuple[tuple[str, str | int], ...]) -> dict[str | int, str]:
+    """What the values of an enumeration are called in the schema, by the local name of its type."""
+    prefix = _prefix(name.rpartition(".")[2])
+    return {value: _value(prefix, each) for each, value in members}
+
+
+def unspecified(name: str) -> str:
+    """The constant of an enumeration that stands for none of its values."""
+    return _value(_prefix(name.rpartition(".")[2]), _UNSPECIFIED)
+
+
+def _prefix(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper() + "_"
 
 
 def _value(prefix: str, name: str) -> str:

@@ -49,7 +49,7 @@ class AvroFormat:
         return PlainSubject(schema, tags, visit_avro_fields)
 
     def maker(self, class_: type) -> Callable[[Any], Any]:
-        return maker_of(class_)
+        return maker_of(class_, self.schema_type)
 
     def decode(
         self, writer: AvroSchema, reader: AvroSchema | None, before: bytes, body: bytes

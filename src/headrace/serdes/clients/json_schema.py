@@ -47,7 +47,7 @@ class JsonSchemaFormat:
         return PlainSubject(schema, tags, visit_json_schema_fields)
 
     def maker(self, class_: type) -> Callable[[Any], Any]:
-        return maker_of(class_)
+        return maker_of(class_, self.schema_type)
 
     def decode(
         self, writer: JsonSchema, reader: JsonSchema | None, before: bytes, body: bytes

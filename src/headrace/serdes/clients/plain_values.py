@@ -9,6 +9,8 @@ from typing import Any
 import msgspec
 
 from headrace.errors import HeadraceError
+from headrace.serdes.classes.values import from_schema, to_schema
+from headrace.serdes.schemas import SchemaType
 
 _KEPT = (
     bytes, bytearray, datetime.datetime, datetime.date, datetime.time, datetime.timedelta,
@@ -21,27 +23,37 @@ class UnfitObject(HeadraceError):
     """An object that cannot become a plain value, or a value that is no object of a class."""
 
 
-def plain(value: Any) -> Any:
-    """Dicts, lists and scalars of an object; what is plain already stays."""
+def plain(value: Any, schema_type: SchemaType) -> Any:
+    """Dicts, lists and scalars of an object, as the schema of its class has them.
+
+    What is plain already stays.
+    """
     if value is None or type(value) in (dict, str, bytes, int, float, bool):
         return value
     if hasattr(value, "DESCRIPTOR"):
         return value  # A Protobuf message is encoded as it is.
     try:
-        return msgspec.to_builtins(value, builtin_types=_KEPT, enc_hook=_dumped)
+        found = msgspec.to_builtins(value, builtin_types=_KEPT, enc_hook=_dumped)
     except (TypeError, ValueError, RecursionError) as error:
         raise UnfitObject(f"a {type(value).__name__} is no value to write: {error}") from error
+    class_: type = type(value)
+    change = to_schema(class_, schema_type)
+    return found if change is None else change(found)
 
 
-def maker_of(class_: type, *, strict: bool = True) -> Callable[[Any], Any]:
-    """Makes objects of a class from plain values; of texts too where it is not strict."""
+def maker_of(class_: type, schema_type: SchemaType, *, strict: bool = True) -> Callable[[Any], Any]:
+    """Makes objects of a class from values of its schema; of texts too where it is not strict."""
     validate = getattr(class_, "model_validate", None)
+    change = from_schema(class_, schema_type)
 
     def make(value: Any) -> Any:
         if value is None:
             return None
         try:
-            return validate(value) if validate else msgspec.convert(value, class_, strict=strict)
+            value = value if change is None else change(value)
+            if validate is not None:
+                return validate(value)
+            return msgspec.convert(value, class_, strict=strict, dec_hook=_made)
         except ValueError as error:  # Both libraries' errors are such.
             raise UnfitObject(f"the value is no {class_.__name__}: {error}") from error
 
@@ -53,3 +65,11 @@ def _dumped(value: Any) -> Any:
     if dump is None:
         raise TypeError(f"{type(value).__name__} is neither a dataclass nor a model")
     return dump(by_alias=True)
+
+
+def _made(class_: type, value: Any) -> Any:
+    """A Pydantic model inside of a dataclass or a Struct."""
+    validate = getattr(class_, "model_validate", None)
+    if validate is None:
+        raise TypeError(f"{class_.__name__} is neither a dataclass nor a model")
+    return value if isinstance(value, class_) else validate(value)

@@ -63,7 +63,7 @@ class ProtobufFormat:
 
     def maker(self, class_: type) -> Callable[[Any], Any]:
         """By the message's JSON, in which large numbers are texts and bytes are base64."""
-        make = maker_of(class_, strict=False)
+        make = maker_of(class_, self.schema_type, strict=False)
         return lambda message: make(json_format.MessageToDict(message, **_AS_PYTHON))
 
     def decode(

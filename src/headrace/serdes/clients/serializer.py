@@ -109,7 +109,7 @@ class SchemaSerializer(Generic[Parsed]):
         return self.to_record(topic, "key", key, None)
 
     def _encoded(self, prepared: _Prepared, value: Any) -> tuple[bytes, bytes]:
-        value = plain(value)
+        value = plain(value, self._format.schema_type)
         if prepared.contract is not None:
             value = prepared.contract.on_write(value)
         before = self._format.before(prepared.schema, value)
