@@ -20,15 +20,8 @@ from headrace.rest.service import Service
 from headrace.rest.transactional import GroupOffsets, TopicRecord, at_record
 from headrace.rest.unknown_fields import refusal_of
 from headrace.rest.v3.answers import CLUSTER, Context, check_json
-from headrace.rest.v3.records import (
-    Decoded,
-    Prepared,
-    Production,
-    RecordAnswer,
-    RecordBody,
-    Result,
-    is_within,
-)
+from headrace.rest.v3.production import Prepared, Production, Result, is_within
+from headrace.rest.v3.record_bodies import Decoded, RecordAnswer, RecordBody
 
 _INT64_MAX = (1 << 63) - 1
 _ENCODER = msgspec.json.Encoder()

@@ -18,14 +18,14 @@ from headrace.client.loop_producer import (
     RecordSender,
     Sent,
 )
-from headrace.rest.errors import ErrorBody, RestError
+from headrace.rest.errors import ErrorBody
 from headrace.rest.formats import Format
 from headrace.rest.schema_codecs import codec_of
 from headrace.rest.schemas import Registered, Schemas, V3Schema
 from headrace.rest.service import Service
 from headrace.rest.settings import settings_of
-from headrace.rest.v3.json_stream import JsonSplitter
-from headrace.rest.v3.records import Production, RecordAnswer, iso, records_of
+from headrace.rest.v3.production import Production
+from headrace.rest.v3.record_bodies import RecordAnswer, records_of
 
 
 class Handing(RecordSender):
@@ -111,38 +111,6 @@ async def test_a_record_for_no_partition_is_refused_beside_one_that_is_written()
     assert [one.error_code for one in results] == [40402, 200, 40402]
 
 
-@pytest.mark.parametrize(
-    ("body", "values"),
-    [
-        (b'{"key":null}', 1),
-        (b' \r\n{ "key": null }\t\n', 1),
-        (b'{"key":null}{"partition_id":3} {"headers":[]}', 3),
-        (b'{"key":null} {"kee":null}', 2),
-        (b'{"key":null} 5 "x', 3),
-        (b'{"key":null}]', 2),
-        (b'{"key":null', 1),
-        (b"\xff{}", 1),
-    ],
-)
-def test_a_whole_body_has_the_records_that_it_would_have_as_a_stream(
-    body: bytes, values: int
-) -> None:
-    """A single record is decoded without being cut out first, which must show nowhere."""
-    splitter = JsonSplitter()
-    cut = [*splitter.feed(body), *splitter.finish()]
-    each = [one for value in cut for one in records_of(value)]
-    found = records_of(body)
-    assert [(one.body, str(one.failure)) for one in found] == [
-        (one.body, str(one.failure)) for one in each
-    ]
-    assert len(found) == values
-
-
-def test_a_body_of_blanks_is_empty() -> None:
-    with pytest.raises(RestError, match="Request body is empty"):
-        records_of(b" \n")
-
-
 async def test_records_of_a_stream_keep_their_order_when_one_waits_for_the_registry() -> None:
     sender, schemas = Handing(), SlowSchemas()
     first = b'{"value":{"schema_id":7,"data":"one"}}'
@@ -185,10 +153,3 @@ async def test_a_written_record_says_where_it_lies() -> None:
     (result,) = await production(Handing()).results_of(records_of(plain("a")))
     assert isinstance(result, RecordAnswer)
     assert (result.topic_name, result.partition_id, result.offset) == ("t", 0, 1)
-
-
-def test_a_moment_is_shown_with_its_milliseconds() -> None:
-    assert [iso(1_772_366_400_007), iso(0)] == [
-        "2026-03-01T12:00:00.007Z",
-        "1970-01-01T00:00:00.000Z",
-    ]

@@ -1,0 +1,46 @@
+"""Records as JSON."""
+
+import pytest
+
+from headrace.rest.errors import RestError
+from headrace.rest.v3.json_stream import JsonSplitter
+from headrace.rest.v3.record_bodies import iso, records_of
+
+
+@pytest.mark.parametrize(
+    ("body", "values"),
+    [
+        (b'{"key":null}', 1),
+        (b' \r\n{ "key": null }\t\n', 1),
+        (b'{"key":null}{"partition_id":3} {"headers":[]}', 3),
+        (b'{"key":null} {"kee":null}', 2),
+        (b'{"key":null} 5 "x', 3),
+        (b'{"key":null}]', 2),
+        (b'{"key":null', 1),
+        (b"\xff{}", 1),
+    ],
+)
+def test_a_whole_body_has_the_records_that_it_would_have_as_a_stream(
+    body: bytes, values: int
+) -> None:
+    """A single record is decoded without being cut out first, which must show nowhere."""
+    splitter = JsonSplitter()
+    cut = [*splitter.feed(body), *splitter.finish()]
+    each = [one for value in cut for one in records_of(value)]
+    found = records_of(body)
+    assert [(one.body, str(one.failure)) for one in found] == [
+        (one.body, str(one.failure)) for one in each
+    ]
+    assert len(found) == values
+
+
+def test_a_body_of_blanks_is_empty() -> None:
+    with pytest.raises(RestError, match="Request body is empty"):
+        records_of(b" \n")
+
+
+def test_a_moment_is_shown_with_its_milliseconds() -> None:
+    assert [iso(1_772_366_400_007), iso(0)] == [
+        "2026-03-01T12:00:00.007Z",
+        "1970-01-01T00:00:00.000Z",
+    ]
