@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from headrace.http.errors import JSON, ErrorBody
@@ -21,6 +22,8 @@ from headrace.http.metrics import OPERATION_KEY
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _REFERENCES = "#/components/schemas/{name}"
+_SLASH = "\udc2f"
+"""Stands for a slash within a part of a path; nothing that a client sends is decoded to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,27 @@ class Operation:
 
 
 class OperationRoute(Route):
-    """A route that leaves word which operation a request was, for those that count."""
+    """A route that leaves word which operation a request was, for those that count.
+
+    Names of groups and transactions may hold slashes, written `%2F`, so a path with such is cut
+    into its parts before these are decoded.
+    """
 
     def __init__(self, operation: Operation) -> None:
         super().__init__(operation.path, operation.endpoint, methods=[operation.method])
         self._label = f"{operation.method} {operation.path}"
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        raw_path = scope.get("raw_path") or b""
+        if b"%2" not in raw_path or b"%2f" not in raw_path.lower():
+            return super().matches(scope)
+        parts = [unquote(part) for part in raw_path.decode("latin-1").split("/")]
+        path = "/".join(part.replace("/", _SLASH) for part in parts)
+        match, found = super().matches({**scope, "path": path})
+        if match is not Match.NONE:
+            values = found["path_params"].items()
+            found["path_params"] = {name: value.replace(_SLASH, "/") for name, value in values}
+        return match, found
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[OPERATION_KEY] = self._label

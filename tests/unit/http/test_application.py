@@ -34,6 +34,10 @@ async def lose(request: Request) -> Response:
     raise NotFound("it is lost", details={"place": 7})
 
 
+async def say(request: Request) -> Response:
+    return PlainTextResponse("|".join(request.path_params.values()))
+
+
 async def rest(request: Request) -> Response:
     raise Unavailable("not now", retry_after_s=9)
 
@@ -46,6 +50,7 @@ OPERATIONS = [
     Operation("POST", "/greet", greet, "Say hello.", body=Greeting, errors={400: "Wrong."}),
     Operation("POST", "/echo", echo, "Say it again.", body=str, body_types=("text/plain",)),
     Operation("GET", "/lose/{name}", lose, "Lose.", parameters=(Parameter("name", "", "path"),)),
+    Operation("GET", "/say/{word}/to:{name}", say, "Say."),
     Operation("GET", "/rest", rest, "Rest."),
     Operation("GET", "/fail", fail, "Fail."),
 ]
@@ -155,6 +160,7 @@ def test_the_page_describes_every_operation() -> None:
         "/greet": ["post"],
         "/echo": ["post"],
         "/lose/{name}": ["get"],
+        "/say/{word}/to:{name}": ["get"],
         "/rest": ["get"],
         "/fail": ["get"],
     }
@@ -162,3 +168,22 @@ def test_the_page_describes_every_operation() -> None:
     assert schema == {"schema": {"$ref": "#/components/schemas/Greeting"}}
     assert {"Greeting", "ErrorBody"} <= document["components"]["schemas"].keys()
     assert document["security"] == [{"token": []}]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/say/a/to:b", "a|b"),
+        ("/say/a%2Fb/to%3ac%2f%C3%A9", "a/b|c/é"),
+        ("/say/%252F/to:b", "%2F|b"),
+    ],
+)
+async def test_names_in_paths_may_hold_slashes(
+    http: httpx2.AsyncClient, path: str, said: str
+) -> None:
+    assert (await http.get(path)).text == said
+
+
+async def test_a_slash_that_is_written_out_parts_a_path(http: httpx2.AsyncClient) -> None:
+    assert (await http.get("/say/a/b/to:c")).status_code == 404
+    assert (await http.get("/say%2Fa/to:c")).status_code == 404
