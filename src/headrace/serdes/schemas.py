@@ -4,7 +4,6 @@ A schema is a text, a type and what it refers to. Each type has a module with a 
 `parse(text, dependencies)` that gives a `ParsedSchema` or raises `InvalidSchema`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -57,9 +56,3 @@ class ParsedSchema(Protocol):
     def formatted(self, format: str) -> str:
         """The text in another form (`?format=`); the canonical one where the form is unknown."""
         ...
-
-
-class Parse(Protocol):
-    """Reads a schema of one type. Dependencies come in an order in which each can be read."""
-
-    def __call__(self, text: str, dependencies: Sequence[Dependency] = ()) -> ParsedSchema: ...

@@ -93,9 +93,8 @@ def _change(class_: type, direction: _Direction) -> Change | None:
     try:
         shape = shape_of(class_)
     except Inexpressible:
-        return (
-            None  # It has no schema of its own, so its values are written by another as they are.
-        )
+        # It has no schema of its own, so its values are written by another as they are.
+        return None
     return _Changes(shape, direction).of(shape.root, "")
 
 

@@ -12,6 +12,7 @@ import msgspec
 import pydantic
 import pytest
 
+from headrace.errors import HeadraceError
 from headrace.serdes import (
     AvroDeserializer,
     AvroSerializer,
@@ -205,5 +206,5 @@ def test_an_enumeration_that_a_message_leaves_out_is_the_default() -> None:
 def test_what_is_no_value_of_the_class_is_told_by_the_encoder(format: Any) -> None:
     registry = RegistryInMemory()
     serializer, _ = format
-    with pytest.raises(Exception, match="colour"):
+    with pytest.raises(HeadraceError, match="colour"):
         serializer(registry, Inner).of_values("things", Inner("green"))  # type: ignore[arg-type]
