@@ -75,6 +75,7 @@ def test_partitions_are_moved_or_the_broker_is_said_not_to_do_it(
     (broker,) = served.get("/brokers")["data"]
     move = {"topic_name": topic, "partition_id": 0, "replicas": [broker["broker_id"]]}
     path = "/topics/-/partitions/-/reassignment:alter"
+    assert served.post(path, {"data": [move, move]}, 422)["error_code"] == 422
     if flavour.name == "headrace":
         refusal = served.post(path, {"data": [move]}, 400)
         assert "does not offer ALTER_PARTITION_REASSIGNMENTS" in refusal["message"]

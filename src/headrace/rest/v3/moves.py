@@ -10,6 +10,7 @@ from starlette.responses import Response
 from headrace.client.elections import ElectionType
 from headrace.client.reassignments import Reassignment
 from headrace.http.operations import Operation
+from headrace.rest.errors import unprocessable
 from headrace.rest.service import Service
 from headrace.rest.v3.answers import (
     CLUSTER,
@@ -172,6 +173,8 @@ class MoveRoutes:
         context = await Context.of(self._service, request)
         body = await json_body(request, Moves)
         moves = {(one.topic_name, one.partition_id): one.replicas for one in body.data}
+        if len(moves) != len(body.data):
+            raise unprocessable("data names a partition twice")
         return each(await context.ask(lambda admin: admin.reassignments.alter(moves)))
 
     async def reassign(self, request: Request) -> Response:
