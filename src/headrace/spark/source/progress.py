@@ -123,7 +123,7 @@ class GroupCommits:
 
 
 class BackgroundCommits:
-    """Commits beside a query: the newest positions only, and never in its way."""
+    """Commits beside queries: the newest positions only, and never in their way."""
 
     def __init__(self, properties: Mapping[str, str], group: str) -> None:
         self._commits = GroupCommits(properties, group)
@@ -135,9 +135,12 @@ class BackgroundCommits:
         self._thread.start()
 
     def offer(self, positions: Positions) -> None:
-        """Commit these next; what waited before them is old."""
+        """Commit these next; what waited of the same partitions is old.
+
+        That of others waits on: a query may read several sources, and a group have several queries.
+        """
         with self._change:
-            self._waiting = positions
+            self._waiting = {**(self._waiting or {}), **positions}
             self._change.notify()
 
     def close(self) -> None:
