@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.client.admin import Admin
+from headrace.spark.source.brokers import Brokers
 from headrace.spark.source.offsets import Positions, TopicPartition
 from headrace.spark.source.progress import GroupProgress, commit_progress
 from headrace.testing.process import BrokerProcess
@@ -111,6 +112,21 @@ def test_progress_can_be_committed_by_hand(broker: BrokerProcess, make_topic: Ma
     commit_progress(properties, f"group-{topic}", {topic: {"0": 5, "1": 3}})
     found = committed(broker.bootstrap_servers, f"group-{topic}", topic)
     assert found == {0: 5, 1: 3}
+
+
+def test_patterns_do_not_choose_the_clusters_own_topics(
+    broker: BrokerProcess, make_topic: MakeTopic
+) -> None:
+    """A stream over `.*` that shows its progress would read what it has just committed."""
+    topic = make_topic()
+    properties = {"bootstrap.servers": broker.bootstrap_servers}
+    commit_progress(properties, f"group-{topic}", {topic: {"0": 0}})
+    with Brokers(properties) as brokers:
+        found = {one.name for one in brokers.topics(None)}
+        (named,) = brokers.topics(("__consumer_offsets",))
+    assert topic in found
+    assert not {"__consumer_offsets", "__transaction_state"} & found
+    assert named.name == "__consumer_offsets"
 
 
 def test_the_beginning_is_resolved_once_and_kept(

@@ -41,6 +41,7 @@ FIRST_PATIENCE_S = 5.0
 """How long a cluster that never answered yet is tried: the address may be a typing error."""
 
 _ORDINARY_CLIENT = -1
+_NOT_OURS = TopicAuthorizationFailed.code
 _HOPELESS = (TlsFailed, NotKafka)
 _CLIENTS_MAX = 8
 
@@ -90,7 +91,7 @@ class Brokers:
         self._cluster.close()
 
     def topics(self, names: tuple[str, ...] | None, *, may_miss: bool = False) -> list[Topic]:
-        """The named topics, or all; from memory while that is not too old.
+        """The named topics, or all but the cluster's own; from memory while that is not too old.
 
         A name that there is not is an error, unless some may be missing.
         """
@@ -211,8 +212,8 @@ class Brokers:
                 if may_miss:
                     continue
                 raise NoSuchTopic(name, self._cluster.topic_names())
-            if told.error_code == TopicAuthorizationFailed.code and names is None:
-                continue  # A pattern chooses among what we may see.
+            if names is None and (told.is_internal or told.error_code == _NOT_OURS):
+                continue  # A pattern chooses among what we may see, and not the cluster's books.
             if told.error_code:
                 raise error_for(told.error_code, f"topic {name!r} cannot be read")
             leaders = {part.partition_index: part.leader_id for part in told.partitions}
