@@ -190,6 +190,7 @@ class SettingsFile:
         ways = [way for way in (table.topic, table.topics, table.pattern) if way]
         if len(ways) > 1:
             self._complain(f"{section} has several of topic, topics and pattern", section)
+        self._check_pattern(section, table.pattern)
         options = {key: _scalar_text(value) for key, value in table.options.items()}
         if table.message is not None:
             options["message"] = table.message
@@ -226,6 +227,12 @@ class SettingsFile:
             options=options,
         )
 
+    def _check_pattern(self, section: str, pattern: str | None) -> None:
+        try:
+            re.compile(pattern or "")
+        except re.error as error:
+            self._complain(f"{pattern!r} is no regular expression: {error}", section, "pattern")
+
     def _schema(self, section: str, table: SourceTable) -> str | None:
         """The schema's text; of a file, its place, as seen from the folder."""
         if table.schema is None or "\n" in table.schema or len(table.schema) > 255:
@@ -239,7 +246,14 @@ class SettingsFile:
 
     def _place_of_lake(self, lake: str) -> str:
         """Where the tables are; a relative place is meant from the folder."""
-        return lake if "://" in lake else str((self.directory / lake).absolute())
+        if "://" in lake:
+            self._complain(
+                f"lake is {lake}, and must be a folder: tables, their locks and checkpoints are"
+                " files of one file system. Mount what is elsewhere, and name it by its path",
+                "pipeline",
+                "lake",
+            )
+        return str((self.directory / lake).absolute())
 
     def _check_values(self, table: PipelineTable) -> None:
         try:

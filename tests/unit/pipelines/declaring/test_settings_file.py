@@ -193,6 +193,14 @@ def test_a_variable_that_is_not_set_is_told_by_name(tmp_path: Path) -> None:
             "pipeline.toml:3: sources.a has several of topic, topics and pattern",
         ),
         (
+            '[pipeline]\nname="x"\n[sources.a]\npattern="ord(ers"',
+            "pipeline.toml:4: 'ord(ers' is no regular expression: missing )",
+        ),
+        (
+            '[pipeline]\nname="x"\nlake="s3://bucket/lake"',
+            "pipeline.toml:3: lake is s3://bucket/lake, and must be a folder",
+        ),
+        (
             '[pipeline]\nname="x"\n[sources.a]\nformat="avro"\nschema="no.avsc"',
             "pipeline.toml:5: there is no file no.avsc",
         ),
