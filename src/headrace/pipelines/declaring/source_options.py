@@ -4,17 +4,8 @@ Spark's readers pass over what they do not know; a limit with a letter too few i
 """
 
 from headrace.pipelines.problems import nearest
+from headrace.spark.source.options import STREAM_OPTIONS
 
-KNOWN = (
-    *("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"),
-    *("startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger"),
-    *("maxTriggerDelay", "maxBytesPerTrigger", "minPartitions", "maxRecordsPerPartition"),
-    *("failOnDataLoss", "includeHeaders", "columns", "metadataPrefix", "keepPayloads", "group"),
-    *("startsLocation", "pushFilters", "message", "delimiter", "sep", "header", "nullValue"),
-    *("escape", "recursiveFieldMaxDepth"),
-    *("schema.registry.url", "schema.registry.subject", "schema.registry.basic.auth.user.info"),
-)
-"""What our own reader knows of a topic that `[sources.x]` names, besides client properties."""
 _ELSEWHERE = {
     "subscribe": "write topic or topics in [sources.{0}]",
     "subscribepattern": "write pattern in [sources.{0}]",
@@ -31,8 +22,8 @@ _CLIENT = "kafka."
 def option_complaint(source: str, name: str) -> str | None:
     """What is wrong with the name of an option, or None; names may be in any case, as Spark's."""
     lowered = name.lower()
-    if lowered.startswith(_CLIENT) or lowered in map(str.lower, KNOWN):
+    if lowered.startswith(_CLIENT) or lowered in map(str.lower, STREAM_OPTIONS):
         return None
     if lowered in _ELSEWHERE:
         return f"{name} is no option here: {_ELSEWHERE[lowered].format(source)}"
-    return f"there is no option {name}{nearest(name, KNOWN)}"
+    return f"there is no option {name}{nearest(name, STREAM_OPTIONS)}"

@@ -7,6 +7,7 @@ properties of the client (`kafka.*`) are passed on, and never shown.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from enum import Enum
 
 from headrace.spark.source.errors import InvalidOption
@@ -29,6 +30,19 @@ _REFUSED = {
     "interceptor.classes": "nothing runs Java here",
 }
 _SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
+STREAM_OPTIONS = (
+    *("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"),
+    *("startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger"),
+    *("maxTriggerDelay", "maxBytesPerTrigger", "minPartitions", "maxRecordsPerPartition"),
+    *("failOnDataLoss", "includeHeaders", "columns", "metadataPrefix", "keepPayloads", "group"),
+    *("startsLocation", "pushFilters", "message", "delimiter", "sep", "header", "nullValue"),
+    *("escape", "recursiveFieldMaxDepth"),
+    *("schema.registry.url", "schema.registry.subject", "schema.registry.basic.auth.user.info"),
+)
+"""What a stream over given topics may be told, besides client properties and its payload."""
+_ENDS = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+_OPTIONS = (*_SUBSCRIPTIONS, *STREAM_OPTIONS, *_ENDS, "format", "schema")
+_NEAR = 0.85
 
 
 class Unmatched(Enum):
@@ -117,6 +131,7 @@ def parse(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
             "segments is not offered: brokers send files as they are, so that reading them"
             " directly gains next to nothing, and passes by their access rules"
         )
+    _refuse_misspelt(given)
     reader = _Reader(given)
     return SourceOptions(
         properties=client_properties(given),
@@ -135,6 +150,19 @@ def parse(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
         group=reader.text("group") or reader.text("kafka.group.id"),
         pushes_filters=None if "pushfilters" not in given else reader.flag("pushFilters"),
     )
+
+
+def _refuse_misspelt(given: Mapping[str, str]) -> None:
+    """A limit with a letter too few would be no limit, and nobody would know.
+
+    What is like none of ours is left alone, as Spark's readers do: it is another one's.
+    """
+    known = {name.lower(): name for name in _OPTIONS}
+    for name in given:
+        if name in known or name.startswith(CLIENT_PREFIX):
+            continue
+        if near := get_close_matches(name, known, n=1, cutoff=_NEAR):
+            raise InvalidOption(f"there is no option {name}; did you mean {known[near[0]]}?")
 
 
 class _Reader:
@@ -257,9 +285,8 @@ def _start(reader: _Reader, *, is_streaming: bool) -> Bound:
 
 
 def _end(reader: _Reader, *, is_streaming: bool) -> Bound:
-    names = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
     if is_streaming:
-        for name in names:
+        for name in _ENDS:
             if reader.text(name) is not None:
                 raise InvalidOption(f"{name} is for batches; a stream has no end")
     bound = _bound(reader, "ending", "latest", Unmatched.LATEST)

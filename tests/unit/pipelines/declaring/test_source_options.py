@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from headrace.pipelines.declaring.settings_file import SettingsFile
-from headrace.pipelines.declaring.source_options import KNOWN, option_complaint
+from headrace.pipelines.declaring.source_options import option_complaint
 from headrace.spark.source import options as reader_options
+from headrace.spark.source.options import STREAM_OPTIONS
 
 
-@pytest.mark.parametrize("name", [*KNOWN, "FAILONDATALOSS", "kafka.anything.at.all"])
+@pytest.mark.parametrize("name", [*STREAM_OPTIONS, "FAILONDATALOSS", "kafka.anything.at.all"])
 def test_what_the_reader_has_is_known_in_any_case(name: str) -> None:
     assert option_complaint("orders", name) is None
 

@@ -22,6 +22,13 @@ def test_names_are_taken_in_any_case() -> None:
     assert (options.rows_max, options.fails_on_data_loss) == (7, False)
 
 
+def test_a_name_that_is_nearly_an_option_is_refused_and_one_of_others_is_not() -> None:
+    with pytest.raises(InvalidOption, match="did you mean maxOffsetsPerTrigger"):
+        parse({**ORDERS, "maxOffsetPerTrigger": "7"}, is_streaming=True)
+    others = {"path": "x", "groupIdPrefix": "y", "kafkaConsumer.pollTimeoutMs": "512"}
+    assert parse({**ORDERS, **others}, is_streaming=True) == parse(ORDERS, is_streaming=True)
+
+
 def test_offsets_by_partition_are_read() -> None:
     text = '{"orders": {"0": 12, "1": -2, "2": -1}}'
     bound = parse({**ORDERS, "startingOffsets": text}, is_streaming=True).start
