@@ -9,8 +9,6 @@ those of its schema already costs nothing.
 import base64
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -41,18 +39,13 @@ _CLASSES_MAX = 1_000
 @lru_cache(_CLASSES_MAX)
 def to_schema(class_: type, schema_type: SchemaType) -> Change | None:
     """Changes what a library makes of an object into a value of the schema of its class."""
-    scalars = {Scalar.DURATION: _seconds} if schema_type is SchemaType.PROTOBUF else {}
-    return _change(class_, _Direction(schema_type, scalars, writes=True))
+    return _change(class_, _Direction(schema_type, {}, writes=True))
 
 
 @lru_cache(_CLASSES_MAX)
 def from_schema(class_: type, schema_type: SchemaType) -> Change | None:
     """Changes a value of the schema of a class into what a library makes an object of."""
-    scalars: dict[Scalar, Change] = {}
-    if schema_type is not SchemaType.AVRO:
-        scalars[Scalar.BYTES] = _bytes
-    if schema_type is SchemaType.PROTOBUF:
-        scalars[Scalar.DURATION] = _duration
+    scalars = {Scalar.BYTES: _bytes} if schema_type is SchemaType.JSON else {}
     return _change(class_, _Direction(schema_type, scalars, writes=False))
 
 
@@ -292,21 +285,6 @@ def _looked_up(words: Mapping[Any, Any]) -> Change | None:
     if not words:
         return None
     return lambda value: words.get(value, value) if isinstance(value, str | int) else value
-
-
-def _seconds(value: Any) -> Any:
-    """A duration as Protobuf's JSON has it."""
-    if not isinstance(value, timedelta):
-        return value
-    micros = value // timedelta(microseconds=1)
-    sign = "-" if micros < 0 else ""
-    return f"{sign}{abs(micros) // 1_000_000}.{abs(micros) % 1_000_000:06}s"
-
-
-def _duration(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    return timedelta(microseconds=int(Decimal(value.removesuffix("s")) * 1_000_000))
 
 
 def _bytes(value: Any) -> Any:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-import msgspec
-from google.protobuf import json_format
 from google.protobuf.message import Message
 
 from headrace.serdes.clients.deserializer import SchemaDeserializer
@@ -18,14 +16,10 @@ from headrace.serdes.clients.serializer import SchemaSerializer
 from headrace.serdes.protobuf.indexes import read_indexes, write_indexes
 from headrace.serdes.protobuf.messages import MessageType, message_type, message_type_at
 from headrace.serdes.protobuf.parsing import ProtobufSchema, parse
+from headrace.serdes.protobuf.plain_values import json_of, values_of
 from headrace.serdes.rules.fields import Visit
 from headrace.serdes.schemas import Dependency, SchemaType
 from headrace.serdes.wire_format import UnframedPayload
-
-_AS_PYTHON: Any = {
-    "preserving_proto_field_name": True,
-    "always_print_fields_with_no_presence": True,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +44,7 @@ class ProtobufFormat:
 
     def encode(self, schema: ProtobufSchema, value: Any) -> bytes:
         message = self._message_of(schema, value)
-        return message.encode(value if hasattr(value, "DESCRIPTOR") else msgspec.to_builtins(value))
+        return message.encode(value if hasattr(value, "DESCRIPTOR") else json_of(value))
 
     def split(self, body: bytes) -> tuple[bytes, bytes]:
         found = read_indexes(body)
@@ -62,9 +56,8 @@ class ProtobufFormat:
         return MessageSubject(schema, tags, self.message)
 
     def maker(self, class_: type) -> Callable[[Any], Any]:
-        """By the message's JSON, in which large numbers are texts and bytes are base64."""
         make = maker_of(class_, self.schema_type, strict=False)
-        return lambda message: make(json_format.MessageToDict(message, **_AS_PYTHON))
+        return lambda message: make(values_of(message))
 
     def decode(
         self, writer: ProtobufSchema, reader: ProtobufSchema | None, before: bytes, body: bytes
@@ -83,14 +76,14 @@ class ProtobufFormat:
 
 @dataclass(frozen=True, slots=True)
 class MessageSubject:
-    """Messages as rules see them: dicts by the fields' names, numbers as numbers."""
+    """Messages as rules see them: dicts by the fields' names, with numbers, bytes and times."""
 
     schema: ProtobufSchema
     tags: Tags
     name: str
 
     def message(self, value: Any) -> Any:
-        return json_format.MessageToDict(self._message(value), **_AS_PYTHON)
+        return values_of(self._message(value))
 
     def visit(self, value: Any, visit: Visit) -> Any:
         from headrace.serdes.rules.protobuf_fields import visit_protobuf_fields
@@ -98,12 +91,12 @@ class MessageSubject:
         return visit_protobuf_fields(self.schema, self._message(value), visit)
 
     def replaced(self, value: Any, by: Any) -> Any:
-        return message_type(self.schema, self._name_of(value)).from_json(msgspec.to_builtins(by))
+        return message_type(self.schema, self._name_of(value)).from_json(json_of(by))
 
     def _message(self, value: Any) -> Message:
         if isinstance(value, Message):
             return value
-        return message_type(self.schema, self.name).from_json(msgspec.to_builtins(value))
+        return message_type(self.schema, self.name).from_json(json_of(value))
 
     def _name_of(self, value: Any) -> str:
         return value.DESCRIPTOR.full_name if isinstance(value, Message) else self.name

@@ -219,6 +219,46 @@ def test_every_type_of_schemas_has_conditions_and_tagged_fields(
         write({**ADA, "age": 7}, CONTEXT)
 
 
+TIMED = """
+syntax = "proto3";
+import "google/protobuf/duration.proto";
+import "google/protobuf/timestamp.proto";
+message Parcel {
+  int64 weight = 1;
+  google.protobuf.Timestamp sent = 2;
+  google.protobuf.Duration took = 3;
+  bytes seal = 4;
+}
+"""
+PARCEL = {"weight": 1 << 40, "sent": "2026-01-02T00:00:00Z", "took": "90s", "seal": "AP8="}
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "message.weight > 1000",
+        "message.sent > timestamp('2026-01-01T00:00:00Z')",
+        "message.took < duration('2m')",
+        "message.seal == b'\\x00\\xff'",
+    ],
+)
+def test_numbers_bytes_and_times_of_messages_can_be_compared(expression: str) -> None:
+    schema = with_rules(rule("CEL", expression), text=TIMED, type_="PROTOBUF")
+    assert ProtobufSerializer(RegistryInMemory(), schema)(PARCEL, CONTEXT) is not None
+
+
+def test_a_rule_may_make_numbers_and_times_of_a_message() -> None:
+    later = (
+        "{'weight': message.weight * 2, 'sent': message.sent + message.took, 'took': message.took}"
+    )
+    schema = with_rules(rule("CEL", later, kind="TRANSFORM"), text=TIMED, type_="PROTOBUF")
+    registry = RegistryInMemory()
+    payload = ProtobufSerializer(registry, schema)(PARCEL, CONTEXT)
+    found = ProtobufDeserializer(registry)(payload, CONTEXT)
+    assert (found.weight, found.took.seconds) == (1 << 41, 90)
+    assert found.sent.ToJsonString() == "2026-01-02T00:01:30Z"
+
+
 def test_fields_are_told_with_their_facts() -> None:
     seen: list[FieldFacts] = []
 

@@ -1,0 +1,98 @@
+"""Messages as plain Python values, and such values as JSON of messages.
+
+Protobuf's own JSON has texts for large numbers, bytes and times, which nobody could compare or
+count with. Here they are numbers, bytes and times.
+"""
+
+import datetime
+import math
+from typing import Any
+
+import msgspec
+from google.protobuf import json_format
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from headrace.serdes.protobuf.errors import CorruptPayload
+
+_PACKAGE = "google.protobuf."
+_WRAPPED = ["Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64"]
+_WRAPPERS = frozenset(f"{_PACKAGE}{kind}Value" for kind in _WRAPPED)
+_NANOS_KEPT = 1_000
+"""Python's times have no parts of microseconds; a time that has them stays a text."""
+
+
+def values_of(message: Message) -> dict[str, Any]:
+    """The fields of a message by their names, without those that may be missing and are."""
+    found = {
+        field.name: _value(field, getattr(message, field.name))
+        for field in message.DESCRIPTOR.fields
+        if not field.has_presence or message.HasField(field.name)
+    }
+    for field, content in message.ListFields():
+        if field.is_extension:
+            found[f"[{field.full_name}]"] = _value(field, content)
+    return found
+
+
+def json_of(value: Any) -> Any:
+    """Protobuf's JSON of plain values, whether they came from a message or not."""
+    match value:
+        case dict():
+            return {_key(key): json_of(each) for key, each in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [json_of(each) for each in value]
+        case datetime.timedelta():
+            return _seconds(value)
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return msgspec.to_builtins(value)
+
+
+def _value(field: FieldDescriptor, content: Any) -> Any:
+    if field.message_type is not None and field.message_type.GetOptions().map_entry:
+        inner = field.message_type.fields_by_name["value"]
+        return {key: _single(inner, content[key]) for key in content}
+    if field.is_repeated:
+        return [_single(field, each) for each in content]
+    return _single(field, content)
+
+
+def _single(field: FieldDescriptor, content: Any) -> Any:
+    if field.enum_type is not None:
+        constant = field.enum_type.values_by_number.get(content)
+        return content if constant is None else constant.name
+    return content if field.message_type is None else _message(content)
+
+
+def _message(content: Any) -> Any:
+    name = content.DESCRIPTOR.full_name
+    if not name.startswith(_PACKAGE):
+        return values_of(content)
+    try:
+        return _well_known(name, content)
+    except (json_format.Error, TypeError, ValueError, OverflowError) as error:
+        raise CorruptPayload(f"a {name} that is none: {error}") from error
+
+
+def _well_known(name: str, content: Any) -> Any:
+    if name in _WRAPPERS:
+        return content.value
+    if name == f"{_PACKAGE}Timestamp" and content.nanos % _NANOS_KEPT == 0:
+        return content.ToDatetime(datetime.UTC)
+    if name == f"{_PACKAGE}Duration" and content.nanos % _NANOS_KEPT == 0:
+        return content.ToTimedelta()
+    return json_format.MessageToDict(content, descriptor_pool=content.DESCRIPTOR.file.pool)
+
+
+def _key(key: Any) -> str:
+    """Keys of a map are texts in JSON, whatever they are else."""
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return str(key)
+
+
+def _seconds(value: datetime.timedelta) -> str:
+    micros = value // datetime.timedelta(microseconds=1)
+    sign = "-" if micros < 0 else ""
+    return f"{sign}{abs(micros) // 1_000_000}.{abs(micros) % 1_000_000:06}s"
