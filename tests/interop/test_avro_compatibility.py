@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from headrace.registry.compatibility.avro import AmbiguousField, differences
-from headrace.serdes.avro.blocks import CODECS
 from headrace.serdes.avro.codec import decode, encode
 from headrace.serdes.avro.containers import ContainerReader, ContainerWriter
 from headrace.serdes.avro.errors import AvroError
@@ -22,6 +21,9 @@ from headrace.serdes.schemas import InvalidSchema
 from tests.avro_schemas import Schemas
 from tests.interop.avro_judge import AvroJudge, running_judge
 from tests.kafka_release import KafkaMissing
+
+JAVAS_CODECS = ("null", "deflate", "snappy", "zstandard")
+"""Those that it needs no further library for; fastavro reads and writes the others."""
 
 SEEDS = range(int(os.environ.get("HEADRACE_SEEDS", "400")))
 
@@ -173,7 +175,7 @@ def projected(writer: AvroSchema, reader: AvroSchema, payload: bytes) -> str:
         return "!"
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", JAVAS_CODECS)
 def test_container_files_go_to_java_and_back(judge: AvroJudge, codec: str, tmp_path: Path) -> None:
     """SCH-5"""
     rows: list[Any] = [{"n": number, "s": "x" * (number % 7)} for number in range(5000)]

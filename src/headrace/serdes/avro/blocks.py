@@ -1,5 +1,7 @@
 """The codecs of an Avro container file's blocks. Decompression is bounded."""
 
+import bz2
+import lzma
 import struct
 import zlib
 from typing import Final
@@ -8,11 +10,13 @@ from headrace.errors import CorruptMessage
 from headrace.protocol.compression import Codec, compress, decompress
 from headrace.serdes.avro.errors import CorruptContainer
 
-CODECS: Final = ("null", "deflate", "snappy", "zstandard")
+CODECS: Final = ("null", "deflate", "snappy", "zstandard", "bzip2", "xz")
 
 BLOCK_BYTES_MAX: Final = 64 << 20
 """What one block may hold: a thousand times what writers put into one."""
 
+_XZ_MEMORY_MAX: Final = 128 << 20
+"""What xz may need to read: twice what its highest level does."""
 _RAW_DEFLATE: Final = -15
 _CHECKSUM: Final = struct.Struct(">I")
 
@@ -28,6 +32,10 @@ def compress_block(codec: str, data: bytes) -> bytes:
             return bytes(snappy.compress_raw(data)) + _CHECKSUM.pack(zlib.crc32(data))
         case "zstandard":
             return compress(Codec.ZSTD, data)
+        case "bzip2":
+            return bz2.compress(data)
+        case "xz":
+            return lzma.compress(data)
     return data
 
 
@@ -41,7 +49,13 @@ def decompress_block(codec: str, data: bytes) -> bytes:
                 return _unsnap(data)
             case "zstandard":
                 return bytes(decompress(Codec.ZSTD, data, BLOCK_BYTES_MAX))
-    except (CorruptMessage, zlib.error) as error:
+            case "bzip2":
+                return _bounded(bz2.BZ2Decompressor(), data)
+            case "xz":
+                return _bounded(
+                    lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY_MAX), data
+                )
+    except (CorruptMessage, zlib.error, lzma.LZMAError, OSError) as error:
         raise CorruptContainer(f"a block is damaged: {error}") from error
     return data
 
@@ -53,6 +67,15 @@ def _inflate(data: bytes) -> bytes:
         raise CorruptContainer(f"a block holds more than {BLOCK_BYTES_MAX} bytes")
     if not inflater.eof:
         raise CorruptContainer("a block is damaged: its compressed bytes end too early")
+    return plain
+
+
+def _bounded(decompressor: bz2.BZ2Decompressor | lzma.LZMADecompressor, data: bytes) -> bytes:
+    plain = decompressor.decompress(data, BLOCK_BYTES_MAX)
+    if not decompressor.eof:
+        if decompressor.needs_input:
+            raise CorruptContainer("a block is damaged: its compressed bytes end too early")
+        raise CorruptContainer(f"a block holds more than {BLOCK_BYTES_MAX} bytes")
     return plain
 
 

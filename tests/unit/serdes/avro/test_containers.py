@@ -7,13 +7,14 @@ from typing import Any
 import fastavro
 import pytest
 
-from headrace.serdes.avro.blocks import CODECS
+from headrace.serdes.avro import blocks
+from headrace.serdes.avro.blocks import CODECS, compress_block, decompress_block
 from headrace.serdes.avro.containers import MARKER_BYTES, ContainerReader, ContainerWriter
 from headrace.serdes.avro.errors import AvroError, CorruptContainer, UnfitValue
 from headrace.serdes.avro.parsing import parse
 
-FASTAVROS_CODECS = ("null", "deflate", "snappy")
-"""Those that it needs no further library for; Java reads and writes them all."""
+FASTAVROS_CODECS = ("null", "deflate", "snappy", "bzip2", "xz")
+"""Those that it needs no further library for; Java reads and writes the others."""
 
 ROW = parse('{"type":"record","name":"Row","fields":[{"name":"n","type":"long"}]}')
 WIDE = parse(
@@ -139,3 +140,14 @@ def test_a_block_without_its_marker_is_refused() -> None:
 def test_other_files_are_refused(data: bytes) -> None:
     with pytest.raises(CorruptContainer):
         ContainerReader(io.BytesIO(data))
+
+
+@pytest.mark.parametrize("codec", ["deflate", "zstandard", "bzip2", "xz"])
+def test_a_block_that_would_fill_the_memory_is_refused(
+    codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_BYTES_MAX", 100_000)
+    assert decompress_block(codec, compress_block(codec, bytes(100_000))) == bytes(100_000)
+    bomb = compress_block(codec, bytes(100_001))
+    with pytest.raises(CorruptContainer):
+        decompress_block(codec, bomb)
