@@ -2,7 +2,8 @@
 
 A file gets its name when it is complete and on the disk; only then is the group's offset committed.
 So after any crash the names of the files tell where to go on, and what was half written is removed
-and read again.
+and read again. Offsets mean this only within one topic, so its id is kept beside the files: one
+that was deleted and made again is refused.
 """
 
 import time
@@ -14,12 +15,13 @@ from pathlib import Path
 from confluent_kafka import Message
 
 from headrace.capture import places
-from headrace.capture.errors import CaptureError
+from headrace.capture.errors import CaptureError, TopicMadeAgain
 from headrace.capture.files import CaptureFile, size_of
 from headrace.capture.reading import PartitionReader
 from headrace.capture.windows import Limits, Window, fitting, resume_at
 from headrace.errors import HeadraceError
-from headrace.runtime.files import DirectoryInUse, OpenFile, lock
+from headrace.protocol.uuids import ZERO, to_text
+from headrace.runtime.files import DirectoryInUse, OpenFile, lock, replace_file
 
 NEW_PARTITIONS_S = 30.0
 """How often the topic is looked at for partitions that were added."""
@@ -72,7 +74,7 @@ class Capture:
         try:
             self._remove_torn()
             self._begin_new_partitions()
-            self._write_until(once=once, is_stopped=is_stopped)
+            self._write_whole(once=once, is_stopped=is_stopped)
             self._complete(list(self._partitions.values()))
             self._commit()
         except OSError as error:
@@ -83,6 +85,14 @@ class Capture:
             ) from error
         finally:
             self._abort()
+
+    def _write_whole(self, *, once: bool, is_stopped: Callable[[], bool]) -> None:
+        """Write, and keep what is there if that cannot go on: a deleted topic has it no more."""
+        try:
+            self._write_until(once=once, is_stopped=is_stopped)
+        except HeadraceError:
+            self._name_files(list(self._partitions.values()))
+            raise
 
     def _write_until(self, *, once: bool, is_stopped: Callable[[], bool]) -> None:
         look_again = time.monotonic() + NEW_PARTITIONS_S
@@ -99,7 +109,7 @@ class Capture:
 
     def _take(self, partition: PartitionCapture, records: Sequence[Message]) -> None:
         """Write a run of a partition's records, in as many files as it takes."""
-        self._tell_gap(partition, offset_of(records[0]))
+        self._check_gap(partition, offset_of(records[0]))
         stamps = [(record.timestamp()[1], size_of(record)) for record in records]
         at = 0
         while at < len(records):
@@ -143,6 +153,10 @@ class Capture:
 
     def _complete(self, partitions: list[PartitionCapture]) -> None:
         """Complete the open files of these partitions, then let the group know."""
+        self._name_files(partitions)
+        self._commit(is_last=False)
+
+    def _name_files(self, partitions: list[PartitionCapture]) -> None:
         for partition in partitions:
             if partition.file is None:
                 continue
@@ -156,7 +170,6 @@ class Capture:
             partition.silent_since_ms = self.clock_ms()
             self._uncommitted[partition.number] = partition.next_offset
             self.done(Captured(path, partition.number, partition.records, partition.next_offset))
-        self._commit(is_last=False)
 
     def _commit(self, *, is_last: bool = True) -> None:
         """Commit what is in complete files. If it fails, it is tried later: the files tell."""
@@ -188,6 +201,7 @@ class Capture:
     def _begin_new_partitions(self) -> None:
         """Read the partitions that are not read yet from where their files, or the group, end."""
         new = [number for number in self.reader.partitions() if number not in self._partitions]
+        self._check_topic()
         if not new:
             return
         committed = self.reader.committed(new)
@@ -202,10 +216,27 @@ class Capture:
         folder = self.directory / self.reader.topic / str(partition)
         return places.next_offset(path.name for path in folder.glob("*/*/*"))
 
-    def _tell_gap(self, partition: PartitionCapture, offset: int) -> None:
+    def _check_topic(self) -> None:
+        """Refuse another topic of the same name; brokers of long ago have no ids to tell it by."""
+        folder = self.directory / self.reader.topic
+        now = self.reader.topic_id()
+        if now == ZERO:
+            return
+        try:
+            known = (folder / places.TOPIC_FILE).read_text(encoding="ascii").strip()
+        except FileNotFoundError:
+            replace_file(str(folder / places.TOPIC_FILE), to_text(now).encode())
+            return
+        if known != to_text(now):
+            raise TopicMadeAgain(self.reader.topic, str(folder))
+
+    def _check_gap(self, partition: PartitionCapture, offset: int) -> None:
         """Tell if the log was cut before it was read; gaps of other kinds are usual."""
         expected = partition.next_offset
-        if expected is None or offset <= expected:
+        if expected is None or offset == expected:
+            return
+        if offset < expected:
+            self._check_topic()
             return
         first = self.reader.first_offset(partition.number)
         if first > expected:

@@ -12,6 +12,8 @@ from pathlib import PurePosixPath
 
 HOUR_MS = 3_600_000
 TEMPORARY_SUFFIX = ".tmp"
+TOPIC_FILE = ".topic"
+"""Beside the partitions: which topic of this name the files are of."""
 
 TIMESTAMP_MS_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999; records may claim later ones."""

@@ -5,12 +5,15 @@ look how far the capture is.
 """
 
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
+from headrace.client.cluster import Cluster
 from headrace.client.librdkafka import translated
 from headrace.client.reader import RecordReader
+from headrace.protocol.uuids import Uuid
 
 
 class PartitionReader(RecordReader):
@@ -22,6 +25,12 @@ class PartitionReader(RecordReader):
         committed_only = {"isolation.level": "read_committed"}
         super().__init__(bootstrap, topic, {**committed_only, **properties, "group.id": group})
         self.group = group
+        self._properties = dict(properties)
+
+    def topic_id(self) -> Uuid:
+        """Which topic of this name it is now; librdkafka knows it and tells nobody."""
+        with closing(Cluster(self._bootstrap, self._properties, self._timeout_s)) as cluster:
+            return cluster.topic(self.topic).topic_id
 
     def committed(self, partitions: list[int]) -> dict[int, int]:
         """The group's offsets, of the partitions where there is one."""

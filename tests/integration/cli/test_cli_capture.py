@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.capture.capturing import Capture
+from headrace.capture.errors import TopicMadeAgain
 from headrace.capture.reading import PartitionReader
 from headrace.capture.windows import Limits
 from tests.clients import AN_HOUR_AGO, Sent, create_topic, numbered, produce, producer
@@ -166,6 +167,53 @@ def test_over_a_clock_that_jumps_about_every_record_is_in_one_file(
     counted = Counter((row["partition"], row["offset"]) for row in rows_of(tmp_path, "avro"))
     assert sum(counted.values()) == len(counted) == 5 * rounds
     assert len(files_of(tmp_path, "avro")) > 2
+
+
+def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one(
+    node: Node, tmp_path: Path
+) -> None:
+    topic = create_topic(node)
+    produce(node, topic, numbered(10))
+    once(node, topic, tmp_path)
+    ok(node, "topics", "delete", topic, "--yes")
+    ok(node, "topics", "create", topic)
+    produce(node, topic, numbered(20))
+    refused = headrace(node, "capture", topic, "--to", str(tmp_path), "--once")
+    assert refused.code != 0
+    assert f"topic '{topic}' was deleted and made again" in refused.err
+    assert len(rows_of(tmp_path, "avro")) == 10
+    once(node, topic, tmp_path / "anew")
+    assert len(rows_of(tmp_path / "anew", "avro")) == 20
+
+
+def test_what_a_deleted_topic_has_given_is_kept(node: Node, tmp_path: Path) -> None:
+    """Nobody can read it again, so the open files are completed before the capture ends."""
+    topic = create_topic(node)
+    produce(node, topic, numbered(10))
+    reader = PartitionReader(node.address, topic, f"capture-{topic}", {})
+    capture = Capture(
+        reader,
+        tmp_path,
+        "avro",
+        Limits(3_600_000, 1 << 20),
+        tell=lambda _: None,
+        done=lambda _: None,
+    )
+
+    def is_stopped() -> bool:
+        """Once all is read and nothing is complete, another topic takes the name."""
+        if sum(one.records for one in capture._partitions.values()) == 10:
+            ok(node, "topics", "delete", topic, "--yes")
+            ok(node, "topics", "create", topic)
+            capture._begin_new_partitions()
+        return False
+
+    try:
+        with pytest.raises(TopicMadeAgain):
+            capture.run(once=False, is_stopped=is_stopped)
+    finally:
+        reader.close()
+    assert len(rows_of(tmp_path, "avro")) == 10
 
 
 def test_the_group_shows_how_far_the_capture_is(node: Node, tmp_path: Path) -> None:
