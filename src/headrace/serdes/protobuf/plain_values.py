@@ -6,6 +6,7 @@ count with. Here they are numbers, bytes and times.
 
 import datetime
 import math
+import struct
 from typing import Any
 
 import msgspec
@@ -18,6 +19,12 @@ from headrace.serdes.protobuf.errors import CorruptPayload
 _PACKAGE = "google.protobuf."
 _WRAPPED = ["Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UInt32", "UInt64"]
 _WRAPPERS = frozenset(f"{_PACKAGE}{kind}Value" for kind in _WRAPPED)
+_FLOAT = struct.Struct("<f")
+_FLOAT_MAX = float.fromhex("0x1.fffffep+127")
+_FLOAT_DIGITS_SURE = 6
+"""So many digits every float has."""
+_FLOAT_DIGITS_MAX = 9
+"""So many tell each from all others."""
 _NANOS_KEPT = 1_000
 """Python's times have no parts of microseconds; a time that has them stays a text."""
 
@@ -62,7 +69,9 @@ def _single(field: FieldDescriptor, content: Any) -> Any:
     if field.enum_type is not None:
         constant = field.enum_type.values_by_number.get(content)
         return content if constant is None else constant.name
-    return content if field.message_type is None else _message(content)
+    if field.message_type is not None:
+        return _message(content)
+    return _shortest(content) if field.type == FieldDescriptor.TYPE_FLOAT else content
 
 
 def _message(content: Any) -> Any:
@@ -83,6 +92,15 @@ def _well_known(name: str, content: Any) -> Any:
     if name == f"{_PACKAGE}Duration" and content.nanos % _NANOS_KEPT == 0:
         return content.ToTimedelta()
     return json_format.MessageToDict(content, descriptor_pool=content.DESCRIPTOR.file.pool)
+
+
+def _shortest(number: float) -> float:
+    """The number of fewest digits that is this one in four bytes: 0.1, not 0.10000000149011612."""
+    for digits in range(_FLOAT_DIGITS_SURE, _FLOAT_DIGITS_MAX + 1):
+        shorter = float(f"{number:.{digits}g}")
+        if abs(shorter) <= _FLOAT_MAX and _FLOAT.unpack(_FLOAT.pack(shorter))[0] == number:
+            return shorter
+    return number
 
 
 def _key(key: Any) -> str:

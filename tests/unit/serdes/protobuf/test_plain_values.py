@@ -11,6 +11,7 @@ from headrace.serdes.protobuf.messages import MessageType, message_type
 from headrace.serdes.protobuf.parsing import parse
 from headrace.serdes.protobuf.plain_values import json_of, values_of
 
+LARGEST = float.fromhex("0x1.fffffep+127")
 SCHEMA = """
 syntax = "proto3";
 import "google/protobuf/duration.proto";
@@ -32,6 +33,7 @@ message Thing {
   google.protobuf.Int64Value wrapped = 12;
   google.protobuf.Value any = 13;
   Thing inner = 14;
+  float rough = 15;
 }
 enum Way { IN = 0; OUT = 1; }
 """
@@ -49,7 +51,8 @@ VALUES: list[dict[str, Any]] = [
     {"by_number": {-7: {"large": 1, "way": "OUT"}}, "by_truth": {True: b"y", False: b"n"}},
     {"at": datetime.datetime(2026, 1, 2, 3, 4, 5, 6, datetime.UTC)},
     {"pause": datetime.timedelta(days=-1, microseconds=1), "inner": {"share": 0.5, "way": "OUT"}},
-    {"share": math.inf},
+    {"share": math.inf, "rough": -math.inf},
+    *({"rough": number} for number in (0.1, 1.4013e-45, LARGEST, 16777216.0)),
 ]
 
 
