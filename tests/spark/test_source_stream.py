@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 from headrace.client.admin import Admin
 from headrace.spark.source.brokers import Brokers
 from headrace.spark.source.offsets import Positions, TopicPartition
+from headrace.spark.source.options import parse
 from headrace.spark.source.progress import GroupProgress, commit_progress
+from headrace.spark.source.stream_plan import StreamPlan
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.source_topics import Batches, eventually, numbered, planning, produce, stream
@@ -112,6 +114,33 @@ def test_progress_can_be_committed_by_hand(broker: BrokerProcess, make_topic: Ma
     commit_progress(properties, f"group-{topic}", {topic: {"0": 5, "1": 3}})
     found = committed(broker.bootstrap_servers, f"group-{topic}", topic)
     assert found == {0: 5, 1: 3}
+
+
+def test_a_topic_that_comes_to_match_a_pattern_is_read_from_its_first_record(
+    broker: BrokerProcess, make_topic: MakeTopic
+) -> None:
+    first = make_topic("matching")
+    produce(broker.bootstrap_servers, first, numbered(5))
+    options = {
+        "kafka.bootstrap.servers": broker.bootstrap_servers,
+        "kafka.metadata.max.age.ms": "1",
+        "subscribePattern": f"{first}.*",
+    }
+    parsed = parse(options, is_streaming=True)
+    with Brokers(parsed.properties) as brokers:
+        plan = StreamPlan(parsed, brokers)
+        begun = plan.initial()
+        second = make_topic(f"{first}-too")
+        produce(broker.bootstrap_servers, second, numbered(3))
+        eventually(
+            lambda: TopicPartition(second, 0) in plan.next_end(begun, is_limited=True),
+            "the new topic was not found",
+        )
+        shares = plan.shares(begun, plan.next_end(begun, is_limited=True))
+    assert begun == {TopicPartition(first, 0): 5}
+    assert [(one.place.topic, one.first, one.end) for share in shares for one in share] == [
+        (second, 0, 3)
+    ]
 
 
 def test_patterns_do_not_choose_the_clusters_own_topics(
