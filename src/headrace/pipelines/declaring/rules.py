@@ -4,6 +4,7 @@
 table, above or below `@table`. A rule is an SQL condition, or what the makers here return.
 """
 
+import math
 import sys
 from collections.abc import Mapping
 from typing import Protocol, TypeVar
@@ -174,8 +175,10 @@ def literal(value: object) -> str:
             return "true" if value else "false"
         case int() | Decimal():
             return str(value)
-        case float():
+        case float() if math.isfinite(value):
             return f"{value!r}d"
+        case float():
+            return f"double('{value}')"
         case dt.datetime():
             return f"timestamp '{value.isoformat(sep=' ')}'"
         case dt.date():

@@ -21,6 +21,8 @@ def test_short_words_become_conditions() -> None:
     [
         (True, "true"),
         (3, "3"),
+        (0.5, "0.5d"),
+        (float("-inf"), "double('-inf')"),
         ("it's", r"'it\'s'"),
         (dt.date(2026, 3, 1), "date '2026-03-01'"),
         (dt.datetime(2026, 3, 1, 12), "timestamp '2026-03-01 12:00:00'"),
