@@ -54,7 +54,7 @@ def maker_of(class_: type, schema_type: SchemaType, *, strict: bool = True) -> C
             if validate is not None:
                 return validate(value)
             return msgspec.convert(value, class_, strict=strict, dec_hook=_made)
-        except ValueError as error:  # Both libraries' errors are such.
+        except (ValueError, TypeError) as error:  # A type error is told of classes it cannot make.
             raise UnfitObject(f"the value is no {class_.__name__}: {error}") from error
 
     return make

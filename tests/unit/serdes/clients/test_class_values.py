@@ -23,6 +23,7 @@ from headrace.serdes import (
 )
 from headrace.serdes.classes import Flavour, Wire
 from headrace.serdes.classes.conversion import source_of_avro
+from headrace.serdes.clients.plain_values import UnfitObject
 from headrace.serdes.wire_format import ID_SIZE
 from tests.registry_in_memory import RegistryInMemory
 
@@ -208,3 +209,13 @@ def test_what_is_no_value_of_the_class_is_told_by_the_encoder(format: Any) -> No
     serializer, _ = format
     with pytest.raises(HeadraceError, match="colour"):
         serializer(registry, Inner).of_values("things", Inner("green"))  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass
+class Either:
+    one: Inner | Defaults
+
+
+def test_a_class_that_its_library_cannot_make_is_told() -> None:
+    with pytest.raises(UnfitObject, match="is no Either: Type unions may not contain"):
+        there_and_back(AVRO, Either(Inner(Colour.RED)))
