@@ -60,7 +60,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bootstrap", default="127.0.0.1:9092")
     parser.add_argument("--registry", default="http://127.0.0.1:8081")
-    parser.add_argument("--topic", default="orders")
+    parser.add_argument("--topic", default="typed-orders")
     given = parser.parse_args()
     orders = [Order(1, "ada", 1200), Order(2, "grace", 450)]
     with RegistryClient(given.registry) as registry:

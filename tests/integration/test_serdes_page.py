@@ -25,7 +25,7 @@ def run(program: Path, *arguments: str) -> str:
 
 def test_every_example_of_the_page_works(node: Node, tmp_path: Path) -> None:
     """SCH-9, SCH-10: they assert what they say."""
-    for topic in ("orders", "orders-2"):
+    for topic in ("purchases", "orders-2"):
         create_topic(node, name=topic)
     program = tmp_path / "page.py"
     with running_registry(node.address, tmp_path, "serdes-page") as registry:

@@ -186,7 +186,9 @@ def _renamed(rest: Mapping[str, Any]) -> dict[str, str]:
     given = dict(rest)
     reset = given.pop("auto.offset.reset", None)
     commit = given.pop("auto.commit.enable", None)
-    properties = overrides.checked(given, overrides.CONSUMER, invalid_consumer_config)
+    properties = overrides.checked(
+        given, overrides.CONSUMER, invalid_consumer_config, besides=overrides.INSTANCE
+    )
     if reset is not None:
         if reset not in _RESETS:
             raise invalid_consumer_config(

@@ -4,7 +4,7 @@ A caller who could set any property could, for example, point a client at anothe
 files of this machine by `ssl.*.location`, or take all of its memory and time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from headrace.errors import HeadraceError
@@ -58,16 +58,30 @@ CONSUMER: Mapping[str, Check] = {
 }
 
 
+INSTANCE = (
+    "auto.commit.enable",
+    "auto.offset.reset",
+    "consumer.request.timeout.ms",
+    "fetch.min.bytes",
+)
+"""What a caller may say of a consumer instance besides, which is no property of librdkafka's."""
+
+
 def checked(
     given: Mapping[str, Any],
     allowed: Mapping[str, Check],
     refuse: Callable[[str], HeadraceError],
+    *,
+    besides: Sequence[str] = (),
 ) -> dict[str, str]:
-    """The properties as text, if all of them may be set by a caller, and to these values."""
+    """The properties as text, if all of them may be set by a caller, and to these values.
+
+    A refusal lists what is allowed, `besides` included, which the caller has looked at already.
+    """
     found = {}
     for name, value in given.items():
         if name not in allowed:
-            names = ", ".join(sorted(allowed))
+            names = ", ".join(sorted([*allowed, *besides]))
             raise refuse(f"{name[:80]} may not be set by a request; these may: {names}")
         text = str(value).lower() if isinstance(value, bool) else str(value)
         wrong = allowed[name](text)

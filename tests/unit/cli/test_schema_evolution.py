@@ -125,10 +125,11 @@ def test_data_need_a_place_to_go_to(files: Path) -> None:
         call("evolve", files / "v1.avsc", files / "note.avsc", "--data", files / "old.avro")
 
 
-def test_only_data_in_avro_are_moved(files: Path) -> None:
+def test_only_files_in_avro_are_moved(files: Path) -> None:
     (files / "a.json").write_text("{}")
-    with pytest.raises(NoSchema, match="only data in Avro are moved"):
-        call("evolve", files / "a.json", files / "a.json", "--topic", "a", "--to", "b")
+    moved = ("--data", files / "old.avro", "--output", files / "new.avro")
+    with pytest.raises(NoSchema, match="files of --data are Avro's"):
+        call("evolve", files / "a.json", files / "a.json", *moved)
 
 
 def test_a_transform_is_a_function(files: Path) -> None:

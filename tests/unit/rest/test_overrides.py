@@ -3,7 +3,7 @@
 import pytest
 
 from headrace.rest.errors import RestError, bad_request
-from headrace.rest.overrides import CONSUMER, PRODUCER, checked
+from headrace.rest.overrides import CONSUMER, INSTANCE, PRODUCER, checked
 
 
 def test_properties_that_are_allowed_become_text() -> None:
@@ -46,3 +46,8 @@ def test_no_value_may_hold_up_the_proxy(name: str, value: object, words: str) ->
 def test_names_are_printable(name: str) -> None:
     with pytest.raises(RestError, match="printable"):
         checked({"client.id": name}, CONSUMER, bad_request)
+
+
+def test_a_refusal_lists_also_what_is_no_property_of_a_client() -> None:
+    with pytest.raises(RestError, match=r"these may: .*auto\.offset\.reset.*session"):
+        checked({"ssl.ca.location": "x"}, CONSUMER, bad_request, besides=INSTANCE)
