@@ -39,6 +39,8 @@ _DEFAULTS: dict[str, Any] = {
     "queue.buffering.max.kbytes": 1 << 17,
 }
 _POLL_S = 0.05
+_DROPPED = frozenset({KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT})
+"""What librdkafka says of the other records of a transaction that cannot be committed."""
 _OUTCOME_UNKNOWN = 50003
 _TIMEOUT_MS_MAX = 900_000
 """What brokers allow unless they are told otherwise (transaction.max.timeout.ms)."""
@@ -172,7 +174,7 @@ class _Member:
     def _written(
         self, producer: confluent_kafka.Producer, records: Sequence[TopicRecord]
     ) -> list[Written]:
-        outcomes = _Outcomes(len(records))
+        outcomes = Outcomes(len(records))
         for index, one in enumerate(records):
             record = one.record
             try:
@@ -192,8 +194,8 @@ class _Member:
         deadline = time.monotonic() + self._timeout_s
         while outcomes.left and outcomes.failed is None and time.monotonic() < deadline:
             producer.flush(_POLL_S)
-        if outcomes.failed is not None:
-            index, failure = outcomes.failed
+        if outcomes.blamed is not None:
+            index, failure = outcomes.blamed
             raise at_record(exception_for(failure), index, records[index].topic)
         if outcomes.left:
             raise RestError(503, 50302, "nothing was written: the brokers took too long")
@@ -248,22 +250,32 @@ class _OutsideMember:
             self._consumer.close()
 
 
-class _Outcomes:
+class Outcomes:
     """What becomes of the records, as librdkafka tells it."""
 
     def __init__(self, count: int) -> None:
         self._messages: list[Message | None] = [None] * count
         self.left = count
         self.failed: tuple[int, KafkaError] | None = None
+        self._dropped: tuple[int, KafkaError] | None = None
 
     def callback(self, index: int) -> Any:
         def note(error: KafkaError | None, message: Message) -> None:
             self.left -= 1
             self._messages[index] = message
-            if error is not None and self.failed is None:
-                self.failed = index, error
+            if error is None:
+                return
+            if error.code() in _DROPPED:
+                self._dropped = self._dropped or (index, error)
+            else:
+                self.failed = self.failed or (index, error)
 
         return note
+
+    @property
+    def blamed(self) -> tuple[int, KafkaError] | None:
+        """Whose fault it is. Records that went with another may be told of before that one."""
+        return self.failed or self._dropped
 
     def written(self) -> list[Written]:
         return [

@@ -1,8 +1,12 @@
 """What callers of transactions are told, and the names of their producers."""
 
+from typing import Any, cast
+
+from confluent_kafka import KafkaError
+
 from headrace.errors import MessageTooLarge
 from headrace.rest.errors import topic_not_found
-from headrace.rest.transactional import TransactionPool, at_record
+from headrace.rest.transactional import Outcomes, TransactionPool, at_record
 
 
 def pool(instance: str, **properties: str) -> TransactionPool:
@@ -17,6 +21,24 @@ def test_an_error_keeps_its_code_and_names_the_record() -> None:
 
 def test_an_error_of_the_broker_gets_the_status_of_its_kind() -> None:
     assert at_record(MessageTooLarge("big"), 0, "orders").status == 413
+
+
+def test_the_record_at_fault_is_blamed_and_not_one_that_went_with_it() -> None:
+    outcomes, no_message = Outcomes(3), cast(Any, None)
+    outcomes.callback(0)(KafkaError(KafkaError._PURGE_QUEUE), no_message)
+    assert outcomes.failed is None  # Somebody else's fault is still to come.
+    outcomes.callback(2)(KafkaError(KafkaError.INVALID_RECORD), no_message)
+    outcomes.callback(1)(KafkaError(KafkaError._PURGE_INFLIGHT), no_message)
+    assert outcomes.blamed is not None
+    assert outcomes.blamed[0] == 2
+
+
+def test_where_all_records_were_dropped_the_first_that_was_told_is_named() -> None:
+    outcomes, no_message = Outcomes(2), cast(Any, None)
+    for index in (1, 0):
+        outcomes.callback(index)(KafkaError(KafkaError._PURGE_QUEUE), no_message)
+    assert outcomes.blamed is not None
+    assert outcomes.blamed[0] == 1
 
 
 async def test_a_proxy_with_an_id_keeps_its_transactional_ids() -> None:
