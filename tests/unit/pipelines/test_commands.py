@@ -1,0 +1,39 @@
+"""What one driver runs together: pipelines of different names on one Spark."""
+
+from pathlib import Path
+
+import pytest
+
+from headrace.pipelines.commands import Overrides, load_all
+from headrace.pipelines.problems import PipelineError
+
+
+def folder(place: Path, name: str, master: str = "local[1]") -> Path:
+    place.mkdir()
+    settings = f'[pipeline]\nname = "{name}"\nmaster = "{master}"\n[sources.orders]\n'
+    (place / "pipeline.toml").write_text(settings, encoding="utf-8")
+    table = "CREATE STREAMING TABLE staging.orders AS SELECT value FROM STREAM(sources.orders);"
+    (place / "orders.sql").write_text(table, encoding="utf-8")
+    return place
+
+
+def test_two_pipelines_of_one_name_are_refused(tmp_path: Path) -> None:
+    folders = [folder(tmp_path / "one", "shop"), folder(tmp_path / "two", "shop")]
+    with pytest.raises(PipelineError, match="two of these pipelines have one name: shop, shop"):
+        load_all(folders, Overrides())
+
+
+def test_pipelines_on_several_sparks_run_together_only_on_one_that_is_chosen(
+    tmp_path: Path,
+) -> None:
+    folders = [
+        folder(tmp_path / "one", "shop"),
+        folder(tmp_path / "two", "web", master="spark://host:7077"),
+    ]
+    with pytest.raises(PipelineError, match=r"several Spark masters .*--master"):
+        load_all(folders, Overrides())
+    together = load_all(folders, Overrides(master="local[3]"))
+    assert {one.settings.name: one.settings.master for one in together} == {
+        "shop": "local[3]",
+        "web": "local[3]",
+    }
