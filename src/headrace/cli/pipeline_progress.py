@@ -177,7 +177,10 @@ def print_status(status: PipelineStatus) -> None:
         print_line(f"  its lake is {status.lake}")
     if status.flows:
         print_table(
-            ("flow", "target", "state", "in", "out", "quarantined", "dropped", "lag", "last"),
+            (
+                *("flow", "target", "state", "in", "out", "quarantined", "dropped"),
+                *("lag", "last", "took ms"),
+            ),
             [
                 (
                     flow.flow,
@@ -189,6 +192,7 @@ def print_status(status: PipelineStatus) -> None:
                     f"{flow.dropped:,}",
                     flow.lag,
                     flow.last_at,
+                    flow.last_duration_ms,
                 )
                 for flow in status.flows
             ],

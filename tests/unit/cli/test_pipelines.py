@@ -169,4 +169,5 @@ def test_a_status_shows_flows_views_and_what_failed(capsys: pytest.CaptureFixtur
     assert output.out.startswith("shop: running, continuous, as of 2026-03-01T12:00:00+00:00\n")
     assert "1,200" in output.out
     assert "refined.n" in output.out
+    assert output.out.count("took ms") == 2
     assert output.err == "headrace: raw.x: the broker is away\n"
