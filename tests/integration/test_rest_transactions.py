@@ -1,5 +1,6 @@
 """Records for several topics in one request, each for itself or all or none of them."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,8 @@ import httpx2
 import pytest
 from confluent_kafka import TopicPartition
 
+from headrace.client.loop_producer import OutgoingRecord
+from headrace.rest.transactional import AskerGone, TopicRecord, TransactionPool
 from tests.clients import consumer, create_topic, read_values, unique_name
 from tests.nodes import Node, eventually
 from tests.rest_proxies import Proxy, proxy
@@ -131,6 +134,39 @@ def test_offsets_are_not_committed_with_records_that_fail(records: str, node: No
     answer = post(f"{records}:transaction", record(small, "x" * 5_000), consumer_offsets=offsets)
     assert answer.status_code == 413, answer.text
     assert committed(node, group, small) < 0
+
+
+def test_offsets_of_a_topic_that_is_not_there_are_refused_by_name(records: str, node: Node) -> None:
+    topic, missing = create_topic(node), unique_name("carts")
+    reached = [
+        {"topic_name": topic, "partition_id": 0, "offset": 1},
+        {"topic_name": missing, "partition_id": 0, "offset": 42},
+    ]
+    offsets = {"consumer_group_id": unique_name("group"), "offsets": reached}
+    answer = post(f"{records}:transaction", record(topic, 1), consumer_offsets=offsets)
+    assert (answer.status_code, answer.json()["error_code"]) == (404, 40403), answer.text
+    assert f"there is no topic '{missing}'" in answer.json()["message"]
+    assert read_values(node, topic) == []
+
+
+async def test_what_nobody_waits_for_any_more_is_not_committed(node: Node) -> None:
+    topic = create_topic(node)
+    properties = {"bootstrap.servers": node.address}
+    pool = TransactionPool(properties, properties, instance="", size=1, timeout_s=SECONDS_MAX)
+    one = TopicRecord(topic, OutgoingRecord(b"1"))
+
+    async def gone_at_once() -> None: ...
+
+    async def stays() -> None:
+        await asyncio.Event().wait()
+
+    try:
+        with pytest.raises(AskerGone):
+            await pool.run([one], None, gone_at_once)
+        await pool.run([TopicRecord(topic, OutgoingRecord(b"2"))], None, stays)
+    finally:
+        await pool.close()
+    assert read_values(node, topic, **COMMITTED) == [b"2"]
 
 
 def test_more_transactions_than_producers_wait_for_their_turn(records: str, node: Node) -> None:

@@ -1,10 +1,11 @@
-"""Request bodies, bounded in size and time, and JSON bodies by type."""
+"""Request bodies, bounded in size and time, JSON bodies by type, and when who asks is gone."""
 
 import asyncio
 from typing import TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Receive
 
 from headrace.http.errors import BadRequest, ContentTooLarge, TookTooLong
 
@@ -30,6 +31,12 @@ async def read_body(request: Request, bytes_max: int, seconds_max: float = _BODY
     except ClientDisconnect as error:
         raise BadRequest("the connection ended before the body did") from error
     return bytes(body)
+
+
+async def until_gone(receive: Receive) -> None:
+    """Returns when the client has hung up; to be awaited once the body was read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def decode_text(body: bytes) -> str:

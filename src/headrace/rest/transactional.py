@@ -7,9 +7,9 @@ an `id` the broker ends it by time.
 
 import asyncio
 import hashlib
-import logging
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -26,10 +26,8 @@ from headrace.client.partitioners import JAVA_DEFAULT
 from headrace.client.producer_transactions import TransactionAborted, Transactions
 from headrace.client.properties import split
 from headrace.errors import HeadraceError
-from headrace.http.errors import HttpError, Unavailable
+from headrace.http.errors import BadRequest, HttpError, Unavailable
 from headrace.rest.errors import RestError, of_client
-
-_log = logging.getLogger(__name__)
 
 _DEFAULTS: dict[str, Any] = {
     "allow.auto.create.topics": False,  # Who asks for a transaction has looked for its topics.
@@ -68,6 +66,10 @@ class Written(msgspec.Struct, frozen=True):
     timestamp_ms: int
 
 
+class AskerGone(BadRequest):
+    """Nobody waits for the transaction any more, so nobody reads this either."""
+
+
 class TransactionPool:
     """The transactional producers of one identity; made when first needed."""
 
@@ -89,18 +91,29 @@ class TransactionPool:
         self._members: list[_Member] = []
 
     async def run(
-        self, records: Sequence[TopicRecord], offsets: GroupOffsets | None
+        self,
+        records: Sequence[TopicRecord],
+        offsets: GroupOffsets | None,
+        gone: Callable[[], Coroutine[Any, Any, None]],
     ) -> list[Written]:
-        """Write all records and offsets, or none; an error says which record was at fault."""
-        member = await self._take()
-        running = member.thread.start(member.run, records, offsets)
-        # Whoever waits may give up; the producer is free when its thread is.
-        running.add_done_callback(lambda _: self._free.put_nowait(member))
+        """Write all records and offsets, or none; an error says which record was at fault.
+
+        Who is `gone` before the commit has asked for nothing: it may ask again, elsewhere.
+        """
+        given_up = threading.Event()
+        watch = asyncio.create_task(_noted(gone, given_up))
         try:
+            member = await self._take()
+            running = member.thread.start(member.run, records, offsets, given_up)
+            # Whoever waits may give up; the producer is free when its thread is.
+            running.add_done_callback(lambda _: self._free.put_nowait(member))
             async with asyncio.timeout(3 * self._timeout_s):
                 return await asyncio.shield(running)
         except TimeoutError:
+            given_up.set()
             raise _unknown("it took too long") from None
+        finally:
+            watch.cancel()
 
     async def close(self) -> None:
         for member in self._members:
@@ -147,13 +160,20 @@ class _Member:
         self._transactions: Transactions | None = None
         self.thread = ClientThread("headrace-rest-transactions")
 
-    def run(self, records: Sequence[TopicRecord], offsets: GroupOffsets | None) -> list[Written]:
+    def run(
+        self,
+        records: Sequence[TopicRecord],
+        offsets: GroupOffsets | None,
+        given_up: threading.Event,
+    ) -> list[Written]:
         """One transaction from begin to end; runs in the thread."""
         producer, transactions = self._begun()
         try:
             written = self._written(producer, records)
             if offsets is not None:
                 self._send_offsets(transactions, offsets)
+            if given_up.is_set():
+                raise AskerGone("nothing was written: nobody waits for the answer any more")
         except HeadraceError:
             self._abort(transactions)
             raise
@@ -206,8 +226,7 @@ class _Member:
         try:
             transactions.send_offsets(member)
         except HeadraceError as error:
-            found = of_client(error)
-            raise _refused(found, f"offsets of group {offsets.group!r}: {found}") from error
+            raise of_group(error, offsets.group) from error
         finally:
             member.close()
 
@@ -289,6 +308,22 @@ def at_record(error: HeadraceError, index: int, topic: str) -> RestError:
     """An error that says which record it was; records count from 0."""
     found = of_client(error)
     return _refused(found, f"record {index} for topic {topic!r}: {found}")
+
+
+def of_group(error: HeadraceError, group: str) -> RestError:
+    """An error that says whose offsets could not be committed."""
+    found = of_client(error)
+    reason = error.__cause__
+    if isinstance(error, TransactionAborted) and isinstance(reason, HeadraceError):
+        # A fault of the caller's is told as such; any other leaves no more than an abort.
+        known = of_client(reason)
+        found = known if known.status < 500 else found
+    return _refused(found, f"offsets of group {group!r}: {found}")
+
+
+async def _noted(gone: Callable[[], Coroutine[Any, Any, None]], given_up: threading.Event) -> None:
+    await gone()
+    given_up.set()
 
 
 def _refused(error: HttpError, reason: str) -> RestError:

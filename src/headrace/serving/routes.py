@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.http.access import BearerAccess, TokenFile
-from headrace.http.bodies import decode_json, decode_text, media_type, read_body
+from headrace.http.bodies import decode_json, decode_text, media_type, read_body, until_gone
 from headrace.http.cors import OwnPages
 from headrace.http.errors import (
     JSON,
@@ -235,7 +235,7 @@ class Routes:
         status = 500
         try:
             seconds = self._service.settings.query_seconds_max
-            result = await lane.run(work, seconds, lambda: _disconnected(request))
+            result = await lane.run(work, seconds, lambda: until_gone(request.receive))
             status = 200
             return result
         except HttpError as error:
@@ -252,12 +252,6 @@ class Routes:
         if not 0 <= asked <= settings.rows_max:
             raise BadRequest(f"limit must be from 0 to {settings.rows_max:,}, not {asked}")
         return asked
-
-
-async def _disconnected(request: Request) -> None:
-    """Returns when the client has hung up; the body was read before."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _breaks_the_database(error: HttpError) -> bool:

@@ -4,9 +4,10 @@ from typing import Any, cast
 
 from confluent_kafka import KafkaError
 
-from headrace.errors import MessageTooLarge
+from headrace.client.producer_transactions import TransactionAborted
+from headrace.errors import CoordinatorNotAvailable, MessageTooLarge, UnknownTopicOrPartition
 from headrace.rest.errors import topic_not_found
-from headrace.rest.transactional import Outcomes, TransactionPool, at_record
+from headrace.rest.transactional import Outcomes, TransactionPool, at_record, of_group
 
 
 def pool(instance: str, **properties: str) -> TransactionPool:
@@ -39,6 +40,21 @@ def test_where_all_records_were_dropped_the_first_that_was_told_is_named() -> No
         outcomes.callback(index)(KafkaError(KafkaError._PURGE_QUEUE), no_message)
     assert outcomes.blamed is not None
     assert outcomes.blamed[0] == 1
+
+
+def test_offsets_that_the_caller_got_wrong_are_told_as_the_caller_s_fault() -> None:
+    aborted = TransactionAborted("send_offsets_to_transaction: unknown")
+    aborted.__cause__ = UnknownTopicOrPartition("no such partition")
+    found = of_group(aborted, "shop")
+    assert (found.status, found.code) == (404, 40403)
+    assert str(found) == "nothing was written: offsets of group 'shop': no such partition"
+
+
+def test_offsets_that_are_aborted_for_the_brokers_sake_are_not_said_to_be_in_doubt() -> None:
+    aborted = TransactionAborted("send_offsets_to_transaction: busy")
+    aborted.__cause__ = CoordinatorNotAvailable("busy")
+    found = of_group(aborted, "shop")
+    assert (found.status, found.code) == (500, 50002)
 
 
 async def test_a_proxy_with_an_id_keeps_its_transactional_ids() -> None:

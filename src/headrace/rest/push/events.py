@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from headrace.errors import HeadraceError
+from headrace.http.bodies import until_gone
 from headrace.http.errors import HttpError
 from headrace.http.server import ABORT_KEY
 from headrace.rest.errors import body_of, of_client
@@ -86,7 +87,7 @@ class EventStream(Response):
         self._scope = scope
         delivering = asyncio.create_task(self._deliver(send, abort))
         self._hub.add_stream(delivering)
-        gone = asyncio.create_task(_until_gone(receive))
+        gone = asyncio.create_task(until_gone(receive))
         try:
             await asyncio.wait({delivering, gone}, return_when=asyncio.FIRST_COMPLETED)
             is_gone = gone.done()
@@ -148,8 +149,3 @@ async def _drained(send: Send, body: bytes) -> None:
     """
     for one in (body, b""):
         await send({"type": "http.response.body", "body": one, "more_body": True})
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -1,32 +1,35 @@
 """Records for several topics in one request: each for itself, or all of them or none."""
 
 import asyncio
+from collections.abc import Collection
 from typing import Annotated, Any, TypeVar
 
 import msgspec
-from confluent_kafka import TopicPartition
 from msgspec import Meta
 from starlette.requests import Request
 from starlette.responses import Response
 
 from headrace.errors import HeadraceError
-from headrace.http.bodies import read_body
+from headrace.http.bodies import read_body, until_gone
 from headrace.http.errors import JSON
 from headrace.http.operations import Operation
 from headrace.rest.errors import bad_request, invalid_batch, partition_not_found
-from headrace.rest.numbers import INT32_MAX
 from headrace.rest.payloads import without_layout
 from headrace.rest.service import Service
-from headrace.rest.transactional import GroupOffsets, TopicRecord, at_record
+from headrace.rest.transactional import TopicRecord, at_record
 from headrace.rest.unknown_fields import refusal_of
 from headrace.rest.v3.answers import CLUSTER, Context, check_json
 from headrace.rest.v3.production import Prepared, Production, Result, is_within
+from headrace.rest.v3.reached_offsets import (
+    ConsumerOffsets,
+    Name,
+    Partitions,
+    check_places,
+    partitions_of,
+)
 from headrace.rest.v3.record_bodies import Decoded, RecordAnswer, RecordBody
 
-_INT64_MAX = (1 << 63) - 1
 _ENCODER = msgspec.json.Encoder()
-
-Name = Annotated[str, Meta(min_length=1, max_length=249, pattern=r"^[a-zA-Z0-9._-]+$")]
 
 
 class AddressedRecord(RecordBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,19 +40,6 @@ class AddressedRecord(RecordBody, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class Records(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     records: Annotated[list[AddressedRecord], Meta(min_length=1)]
-
-
-class ReachedOffset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The offset that a group reads next in a partition."""
-
-    topic_name: Name
-    partition_id: Annotated[int, Meta(ge=0, le=INT32_MAX)]
-    offset: Annotated[int, Meta(ge=0, le=_INT64_MAX)]
-
-
-class ConsumerOffsets(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    consumer_group_id: Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^\S.*$")]
-    offsets: Annotated[list[ReachedOffset], Meta(min_length=1, max_length=1_000)]
 
 
 class Transaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -140,6 +130,9 @@ class MultiTopicRoutes:
             await self._prepared(request, one, index, cluster_id)
             for index, one in enumerate(body.records)
         ]
+        offsets = body.consumer_offsets
+        if offsets is not None:
+            await check_places(offsets, lambda topics: self._partitions(request, topics))
         # Looked for only now: to look for a topic may create it.
         for index, (one, ready) in enumerate(zip(body.records, prepared, strict=True)):
             await self._check_place(request, one.topic_name, ready, index)
@@ -148,7 +141,11 @@ class MultiTopicRoutes:
             for one, ready in zip(body.records, prepared, strict=True)
         ]
         pool = self._service.clients(request).transactions
-        written = await pool.run(records, _offsets(body.consumer_offsets))
+        written = await pool.run(
+            records,
+            None if offsets is None else offsets.to_commit(),
+            lambda: until_gone(request.receive),
+        )
         self._service.identities.written.records += len(written)
         results = [
             self._production(request, one.topic_name, cluster_id).shown(
@@ -177,6 +174,10 @@ class MultiTopicRoutes:
         except HeadraceError as error:
             raise at_record(error, index, topic) from error
 
+    async def _partitions(self, request: Request, topics: Collection[str]) -> Partitions:
+        admin = self._service.clients(request).admin
+        return await admin.run(lambda one: partitions_of(one, topics))
+
     def _production(self, request: Request, topic: str, cluster_id: str) -> Production:
         sender = self._service.clients(request).sender()
         return Production(self._service, sender, topic, cluster_id)
@@ -202,12 +203,3 @@ class MultiTopicRoutes:
                 f"there are more than {most} records; send them in several requests"
             )
         return found
-
-
-def _offsets(given: ConsumerOffsets | None) -> GroupOffsets | None:
-    if given is None:
-        return None
-    reached = [
-        TopicPartition(one.topic_name, one.partition_id, one.offset) for one in given.offsets
-    ]
-    return GroupOffsets(given.consumer_group_id, reached)
