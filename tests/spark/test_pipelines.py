@@ -276,8 +276,8 @@ def test_a_replay_builds_beside_compares_switches_and_switches_back(
     folder.once()
     folder.write(tables_sql=tables.format("amount * 10"))
     built = replay(folder.path, overrides=folder.overrides, spark=folder.spark)
-    assert {one.table: one.contents.columns for one in built.compared if not one.is_equal} == {
-        "refined.o": {"v": 18}  # Of twenty; 0 and 5 are there before and after.
+    assert {one.table: one.contents.only_after for one in built.compared if not one.is_equal} == {
+        "refined.o": 19  # Of twenty; that of 0 is there before and after.
     }
     assert folder.rows("refined.o", "v") == sorted(n / 2 * 10 for n in range(20))
     send(folder.broker, topic, [order(20)])

@@ -14,13 +14,23 @@ if TYPE_CHECKING:
 def print_comparison(built: "Replay") -> None:
     """One line per table, then what differs in those that do, with some of their rows."""
     print_table(
-        ("table", "generation", "rows before", "rows after", "only before", "only after"),
+        (
+            "table",
+            "generation",
+            "rows before",
+            "rows after",
+            "changed",
+            "only before",
+            "only after",
+        ),
         [
             (
                 one.table,
-                built.generations[one.table],
+                # A merged view of two layers is itself no table: all have the same number.
+                max(built.generations.values()),
                 one.contents.rows_before,
                 one.contents.rows_after,
+                one.contents.changed,
                 one.contents.only_before,
                 one.contents.only_after,
             )
@@ -35,15 +45,18 @@ def print_comparison(built: "Replay") -> None:
 
 
 def difference_text(contents: "Contents") -> str:
-    """In which columns, in a line."""
+    """Which columns, and how many rows the other has not, in a line."""
     parts = [f"{name} in {counted(rows, 'row')}" for name, rows in contents.columns.items()]
+    for side, rows in (("before", contents.only_before), ("after", contents.only_after)):
+        if rows:
+            parts.append(f"{counted(rows, 'row')} only {side}")
     for word, names in (
         ("new", contents.columns_added),
         ("gone", contents.columns_removed),
         ("of another type", contents.columns_retyped),
     ):
         parts += [f"{name} is {word}" for name in names]
-    return ", ".join(parts) or "the same values, in other rows"
+    return ", ".join(parts)
 
 
 def _print_examples(examples: tuple[tuple[str, Mapping[str, Any]], ...]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from headrace.lake import comparing
 from headrace.lake.catalog import Lake
-from headrace.lake.comparing import compare
+from headrace.lake.comparing import Contents, compare, compare_rows
 from headrace.lake.tables import Table
 from tests.lakes import appended, numbers
 
@@ -49,11 +49,57 @@ def test_the_same_rows_in_another_order_and_other_files_are_equal(lake: Lake) ->
 
 
 def test_as_many_rows_with_other_values_differ_and_the_column_is_named(lake: Lake) -> None:
-    found = compare(*tables(lake, [row(n) for n in range(4)], [row(n, price=n) for n in range(4)]))
+    pair = tables(lake, [row(n) for n in range(4)], [row(n, price=n) for n in range(4)])
+    found = compare(*pair, keys=["id"])
     assert not found.is_equal
-    assert (found.only_before, found.only_after, found.columns) == (4, 4, {"price": 4})
+    assert (found.changed, found.only_before, found.only_after) == (4, 0, 0)
+    assert found.columns == {"price": 4}
     assert found.examples[0] == ("-", row(found.examples[0][1]["id"]))
     assert {sign for sign, _ in found.examples} == {"-", "+"}
+
+
+def test_without_a_key_no_row_is_taken_for_another_and_no_column_is_named(lake: Lake) -> None:
+    found = compare(*tables(lake, [row(1), row(2)], [row(1), row(2, price=7)]))
+    assert (found.changed, found.only_before, found.only_after) == (0, 1, 1)
+    assert found.columns == {}
+
+
+def test_a_row_that_is_gone_is_no_change_of_any_column(lake: Lake) -> None:
+    found = compare(*tables(lake, [row(1), row(2)], [row(2)]), keys=["id"])
+    assert (found.changed, found.only_before, found.only_after) == (0, 1, 0)
+    assert found.columns == {}
+
+
+def test_a_key_that_is_null_has_its_counterpart_too(lake: Lake) -> None:
+    pair = tables(lake, [row(1, name=None)], [row(2, name=None)])
+    found = compare(*pair, keys=["name"])
+    assert (found.changed, found.only_before, found.only_after) == (1, 0, 0)
+    assert found.columns == {"id": 1}
+
+
+def refused(offset: int | None, reason: str) -> dict[str, Any]:
+    return {"topic": "o", "partition": 0, "offset": offset, "reason": reason, "payload": b"x"}
+
+
+def by_record(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Contents:
+    kinds = {"topic": pa.string(), "partition": pa.int32(), "offset": pa.int64()}
+    schema = pa.schema([*kinds.items(), ("reason", pa.string()), ("payload", pa.binary())])
+    return compare_rows(*(pa.Table.from_pylist(rows, schema) for rows in (old, new)))
+
+
+def test_rows_of_one_record_are_counterparts_where_the_table_has_no_key() -> None:
+    """Only what differs is named, and the row that came in addition is told apart."""
+    found = by_record([refused(1, "late")], [refused(1, "dear"), refused(2, "dear")])
+    assert (found.changed, found.only_before, found.only_after) == (1, 0, 1)
+    assert found.columns == {"reason": 1}
+
+
+@pytest.mark.parametrize("offset", [None, 1])
+def test_rows_of_an_unknown_or_a_shared_record_are_no_counterparts(offset: int | None) -> None:
+    old = [refused(offset, "late")] * (1 if offset is None else 2)
+    found = by_record(old, [refused(offset, "dear")])
+    assert (found.changed, found.only_before, found.only_after) == (0, len(old), 1)
+    assert found.columns == {}
 
 
 def test_a_row_that_is_there_once_more_is_found(lake: Lake) -> None:
@@ -61,11 +107,12 @@ def test_a_row_that_is_there_once_more_is_found(lake: Lake) -> None:
     assert (found.only_before, found.only_after) == (0, 1)
 
 
-def test_values_that_have_changed_places_are_found_though_no_column_differs(lake: Lake) -> None:
+def test_values_that_have_changed_places_are_found(lake: Lake) -> None:
     found = compare(
-        *tables(lake, [row(1, price=1), row(2, price=2)], [row(1, price=2), row(2, price=1)])
+        *tables(lake, [row(1, price=1), row(2, price=2)], [row(1, price=2), row(2, price=1)]),
+        keys=["id"],
     )
-    assert (found.only_before, found.only_after, found.columns) == (2, 2, {})
+    assert (found.changed, found.columns) == (2, {"price": 2})
 
 
 def test_a_column_that_honest_buildings_never_share_can_be_passed_over(lake: Lake) -> None:
@@ -101,5 +148,5 @@ def test_more_than_fits_into_memory_is_counted_on_disk(
     before, after = lake.create("raw.o", schema), lake.create("raw.o", schema, generation=2)
     numbers(before, *range(300_000))
     numbers(after, *range(1, 300_001))
-    found = compare(before, after)
+    found = compare(before, after, keys=["id"])
     assert (found.only_before, found.only_after) == (1, 1)

@@ -15,7 +15,7 @@ from headrace.client.admin import Admin
 from headrace.client.partitions import EARLIEST
 from headrace.lake import comparing, merging
 from headrace.lake.comparing import Contents
-from headrace.pipelines.model import Flow, Pipeline, Sink
+from headrace.pipelines.model import Flow, MergedView, Pipeline, Sink, StreamingTable
 from headrace.pipelines.names import is_quarantine, refusing_table, zone_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.quarantine import QUARANTINED_AT
@@ -184,6 +184,18 @@ def rows_moved(run: PipelineRun) -> int:
     return sum(Report.read(run.flow_state(flow).report).rows_in for flow in run.pipeline.flows)
 
 
+def keys_of(pipeline: Pipeline, table: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """The columns of which a table has one row for each value, as it is declared."""
+    match pipeline.datasets.get(table):
+        case MergedView(merge=merge):
+            return tuple(name for name in columns if name not in merge)
+        case StreamingTable(keys=keys):
+            changes = (flow.changes for flow in pipeline.flows if flow.target == table)
+            return keys or next((one.keys for one in changes if one and one.scd_type == 1), ())
+        case _:
+            return ()
+
+
 def compare(run: PipelineRun, generations: Mapping[str, int]) -> list[Compared]:
     """Each table before and after, by what it holds.
 
@@ -199,6 +211,7 @@ def compare(run: PipelineRun, generations: Mapping[str, int]) -> list[Compared]:
             comparing.compare(
                 run.lake.table(name, before[name]),
                 run.lake.table(name, generation),
+                keys=keys_of(run.pipeline, name, run.lake.table(name, generation).schema.names),
                 ignored=[QUARANTINED_AT] if is_quarantine(name) else (),
             ),
         )
@@ -210,5 +223,5 @@ def compare(run: PipelineRun, generations: Mapping[str, int]) -> list[Compared]:
             merging.merged_rows(view, merging.pair(run.lake, view, chosen))
             for chosen in (before, generations)
         )
-        found.append(Compared(view.name, comparing.compare_rows(old, new)))
+        found.append(Compared(view.name, comparing.compare_rows(old, new, keys=view.keys)))
     return sorted(found, key=lambda one: one.table)
