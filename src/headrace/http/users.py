@@ -1,11 +1,12 @@
 """Users with passwords from a file, for HTTP's Basic authentication.
 
 Each line is `name:hash`; the hash is made by scrypt with a salt of its own, so a stolen file does
-not tell the passwords. `python -m headrace.http.users NAME` asks for a password and prints the
-line. A hash takes some fifty milliseconds of work on purpose, so a password that was found right
-is remembered by a keyed digest that lives in this process only.
+not tell the passwords. `python -m headrace.http.users NAME` asks for a password, or reads one that
+is piped in, and prints the line. A hash takes some fifty milliseconds of work on purpose, so a
+password that was found right is remembered by a keyed digest that lives in this process only.
 """
 
+import argparse
 import base64
 import binascii
 import getpass
@@ -15,6 +16,7 @@ import os
 import secrets
 import sys
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -172,11 +174,31 @@ _NOBODY = PasswordHash(_COST, bytes(_SALT_BYTES), bytes(_HASH_BYTES))
 """What the password of an unknown user is compared with."""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print the line of a user; the password is asked for, so that no history keeps it."""
-    if len(sys.argv) != 2 or ":" in sys.argv[1]:
-        sys.exit("usage: python -m headrace.http.users NAME (a name without colons)")
-    print(f"{sys.argv[1]}:{PasswordHash.of(getpass.getpass())}")
+    parser = argparse.ArgumentParser(
+        prog="python -m headrace.http.users",
+        description="Print the line of a user for a file of users. The password is asked for, or"
+        " read from the first line of the input where that is no terminal.",
+    )
+    parser.add_argument("name", metavar="NAME", help="the user's name, without colons")
+    name: str = parser.parse_args(arguments).name
+    if not name.strip() or ":" in name or name.startswith("#") or not name.isprintable():
+        parser.error(f"{name!r} is no name of a user: give one without colons, not begun by #")
+    password = _asked_password()
+    if not password:
+        parser.error("there is no password: type one at a terminal, or pipe it in as a line")
+    if len(password.encode()) > _PASSWORD_BYTES_MAX:
+        parser.error(f"the password is longer than {_PASSWORD_BYTES_MAX} bytes; no login takes it")
+    print(f"{name}:{PasswordHash.of(password)}")
+
+
+def _asked_password() -> str:
+    if sys.stdin is None:  # A process may be started without any input.
+        return ""
+    if sys.stdin.isatty():
+        return getpass.getpass()
+    return sys.stdin.readline(_PASSWORD_BYTES_MAX + 2).rstrip("\r\n")
 
 
 if __name__ == "__main__":

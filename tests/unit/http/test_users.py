@@ -1,10 +1,11 @@
 """Users with passwords."""
 
+import io
 from pathlib import Path
 
 import pytest
 
-from headrace.http.users import InvalidUserFile, PasswordHash, UserFile, read_users
+from headrace.http.users import InvalidUserFile, PasswordHash, UserFile, main, read_users
 
 
 def user_file(tmp_path: Path, content: str, mode: int = 0o600) -> Path:
@@ -83,3 +84,41 @@ def test_no_more_than_so_many_are_remembered() -> None:
 def test_a_file_that_is_too_long_is_refused_whole(tmp_path: Path) -> None:
     with pytest.raises(InvalidUserFile, match="longer than 1024 KB"):
         read_users(user_file(tmp_path, f"ada:{PasswordHash.of('x')}\n" + "#" * (1 << 20)))
+
+
+def test_a_piped_password_makes_a_line_that_lets_its_user_in(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("s3cret \n"))
+    main(["ada"])
+    told = capsys.readouterr()
+    assert read_users(user_file(tmp_path, told.out)).accepts("ada", "s3cret ")
+    assert told.err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "code", "words"),
+    [
+        (["--help"], "", 0, "usage: python -m headrace.http.users"),
+        ([], "", 2, "NAME"),
+        (["--nmae"], "x\n", 2, "NAME"),
+        (["a:b"], "x\n", 2, "'a:b' is no name of a user"),
+        (["#a"], "x\n", 2, "'#a' is no name of a user"),
+        (["ada"], "", 2, "there is no password"),
+        (["ada"], "x" * 1025, 2, "longer than 1024 bytes"),
+    ],
+)
+def test_who_makes_no_line_is_told_what_to_give(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    given: str,
+    code: int,
+    words: str,
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(given))
+    with pytest.raises(SystemExit) as end:
+        main(arguments)
+    told = capsys.readouterr()
+    assert end.value.code == code
+    assert words in told.out + told.err
