@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 DEFAULT_LISTEN = "127.0.0.1:8090"
-ALL_ZONES = ("refined", "trusted", "staging", "raw", "quarantine")
+ALL = "all"
 _MEMORY_MIN = 64 << 20
 
 
 def zone_names(text: str) -> tuple[str, ...]:
     """An option's value such as `refined,trusted`, or `all`."""
-    if text.strip().lower() == "all":
-        return ALL_ZONES
+    if text.strip().lower() == ALL:
+        return (ALL,)
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise click.BadParameter("name at least one zone, or `all`")
@@ -103,7 +103,7 @@ def command(
 
     settings = ServingSettings(
         lake=lake,
-        zones=zones,
+        zones=_zones_there(lake, zones),
         memory_bytes=memory,
         rows_default=rows,
         rows_max=max(rows, 1_000_000),
@@ -119,6 +119,19 @@ def command(
         sys.stdout.flush()
         os._exit(0)  # Python would wait for its thread.
     return 0
+
+
+def _zones_there(lake: Path, asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The zones that are asked for, which must be those of a lake, or all of this one."""
+    from headrace.lake.catalog import Lake
+    from headrace.serving.zones import NoSuchZone, check_zones, zones_of
+
+    known = zones_of(Lake(lake).catalog())
+    try:
+        check_zones(asked if asked != (ALL,) else (), known)
+    except NoSuchZone as error:
+        raise click.BadParameter(str(error), param_hint="--zones") from error
+    return known if asked == (ALL,) else asked
 
 
 def _prepare_memory() -> None:
