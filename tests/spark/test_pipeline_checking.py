@@ -203,39 +203,4 @@ def test_bytes_are_kept_where_spark_takes_the_column_and_nowhere_else(
     assert analysis.frames["raw.text"].columns == ["n", "_payload"]
     assert analysis.schemas["raw.text"].fieldNames() == ["n"]
     assert analysis.frames["raw.total"].columns == ["one", "n"]
-    assert analysis.frames["raw.trusting"].columns == ["n", "_error", "_payload"]
-
-
-def test_flows_that_lose_what_could_not_be_read_are_told(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    sql = """
-    CREATE TEMPORARY VIEW v AS SELECT id FROM STREAM(sources.orders);
-    CREATE STREAMING TABLE staging.plain AS SELECT id FROM STREAM(sources.orders) WHERE id > 1;
-    CREATE STREAMING TABLE staging.meant
-      AS SELECT id FROM STREAM(sources.orders) WHERE _error IS NULL;
-    CREATE STREAMING TABLE staging.total KEYS (one)
-      AS SELECT 1 AS one, count(*) AS n FROM STREAM(sources.orders);
-    CREATE STREAMING TABLE staging.behind AS SELECT id FROM STREAM(v);
-    """
-    python = """
-from headrace import pipelines as dp
-
-
-@dp.table(name="staging.function")
-def function():
-    return dp.read_stream("sources.orders").select("id")
-
-
-@dp.table(name="staging.whole")
-def whole():
-    return dp.read_stream("sources.orders")
-"""
-    pipeline = load_folder(tmp_path, {"a.sql": sql, "b.py": python}, SETTINGS)
-    with quiet():
-        notes = check(pipeline, spark=spark).notes
-    assert sorted(note.split()[1] for note in notes) == [
-        "staging.behind",
-        "staging.function",
-        "staging.total",
-    ]
+    assert analysis.frames["raw.trusting"].columns == ["n"]

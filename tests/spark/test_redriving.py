@@ -48,20 +48,90 @@ def redriven_with_lower_price(folder: Folder, table: str) -> Redriven:
     return redrive(folder.path, "trusted.o", overrides=folder.overrides, spark=folder.spark)
 
 
-@pytest.mark.parametrize("fails", ["true", "false"])
-def test_a_row_whose_record_is_gone_stays_in_quarantine_with_its_bytes(
-    fails: str, folder: Folder, make_topic: MakeTopic
+@pytest.mark.parametrize(
+    ("options", "expected", "stored"),
+    [
+        pytest.param(
+            "failOnDataLoss = true", Redriven(taken=2, refused=0), [0, 1, 2, 3, 4], id="kept"
+        ),
+        pytest.param(
+            "failOnDataLoss = false\nkeepPayloads = false",
+            Redriven(taken=1, refused=0, left=1, reasons={LOST: 1}),
+            [1, 2, 3, 4],
+            id="not kept",
+        ),
+    ],
+)
+def test_a_row_whose_record_is_gone_is_made_anew_of_its_bytes_or_stays(
+    options: str, expected: Redriven, stored: list[int], folder: Folder, make_topic: MakeTopic
 ) -> None:
+    """ARC-4"""
     topic = make_topic()
     table = TABLE.format("{}", "*", "STREAM(sources.events)")
-    options = f"[sources.events.options]\nfailOnDataLoss = {fails}\n"
-    run_with_two_refused(folder, topic, table, options)
+    run_with_two_refused(folder, topic, table, f"[sources.events.options]\n{options}\n")
     with Admin(folder.broker.bootstrap_servers) as admin:
         admin.partitions.delete_records_before(topic, {0: 2})
-    redriven = redriven_with_lower_price(folder, table)
-    assert redriven == Redriven(taken=1, refused=0, left=1, reasons={LOST: 1})
-    assert folder.rows("trusted.o", "id") == [1, 2, 3, 4]
-    assert folder.rows(QUARANTINE, "offset", "payload") == [(0, b'{"id": 0, "price": 1.0}')]
+    assert redriven_with_lower_price(folder, table) == expected
+    assert folder.rows("trusted.o", "id") == stored
+    assert len(folder.rows(QUARANTINE, "offset")) == expected.left
+
+
+def test_what_could_not_be_read_and_is_gone_is_read_by_a_mended_schema(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """ARC-4: a function that filters, and a topic that has forgotten the record."""
+    topic = make_topic()
+    folder.write(
+        pipeline_toml=toml("mended", topic, SCHEMA),
+        functions_py="""
+from headrace import pipelines as dp
+
+
+@dp.table(name="trusted.o")
+def o():
+    return dp.read_stream("sources.events").where("id >= 0").select("id", "price", "timestamp")
+""",
+    )
+    late, torn = b'{"id": 7, "price": "9.5"}', b"{torn"
+    send(folder.broker, topic, [late, torn, {"id": 1, "price": 2.0}], timestamp_ms=86_400_000)
+    folder.once()
+    assert folder.rows(QUARANTINE, "offset") == [0, 1]
+    with Admin(folder.broker.bootstrap_servers) as admin:
+        admin.partitions.delete_records_before(topic, {0: 3})
+    folder.write(pipeline_toml=toml("mended", topic, "id LONG, price STRING"))
+    folder.write(
+        functions_py=(folder.path / "functions.py")
+        .read_text()
+        .replace('"price"', '"CAST(price AS DOUBLE) AS price"')
+        .replace(".select(", ".selectExpr(")
+    )
+    redriven = redrive(folder.path, "trusted.o", overrides=folder.overrides, spark=folder.spark)
+    assert redriven == Redriven(taken=2, refused=1)
+    assert folder.rows("trusted.o", "id", "price") == [(1, 2.0), (7, 9.5)]
+    times = folder.rows("trusted.o", "timestamp")
+    assert [time.timestamp() for time in times] == [86_400.0] * 2
+    assert folder.rows(QUARANTINE, "offset", "payload") == [(1, torn)]
+
+
+def test_rows_of_a_record_that_are_stored_already_do_not_come_twice(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """A record of several rows, of which one was refused; and one that was refused whole."""
+    topic = make_topic()
+    table = (
+        "CREATE STREAMING TABLE trusted.o (CONSTRAINT dear EXPECT (price > {})"
+        " ON VIOLATION QUARANTINE ROW) AS SELECT explode(prices) AS price, topic, partition, offset"
+        " FROM STREAM(sources.events);"
+    )
+    folder.write(
+        pipeline_toml=toml("several", topic, "prices ARRAY<DOUBLE>"), tables_sql=table.format(3)
+    )
+    send(folder.broker, topic, [{"prices": [1.0, 5.0]}, {"prices": [2.0, 2.0]}])
+    folder.once()
+    assert folder.rows("trusted.o", "price") == [5.0]
+    assert redriven_with_lower_price(folder, table) == Redriven(taken=3, refused=0)
+    assert folder.rows("trusted.o", "price") == [1.0, 2.0, 2.0, 5.0]
+    assert folder.rows(QUARANTINE, "rule") == []
 
 
 @pytest.mark.parametrize(

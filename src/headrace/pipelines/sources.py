@@ -1,10 +1,13 @@
 """Topics as a pipeline reads them: where they are, how their payloads are read, what may enter."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.pipelines.model import ERROR, PipelineSettings, Source
+from headrace.spark.unreadable import Spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,6 +41,25 @@ def source_options(
     return {**options, **source.options}
 
 
+def span_options(options: Mapping[str, str], spans: Spans) -> dict[str, str]:
+    """The options of a batch that reads these spans and nothing else."""
+    found = {n: v for n, v in options.items() if n not in ("subscribe", "subscribePattern")}
+    wanted = {topic: spans[topic] for topic in spans if spans[topic]}
+    found["assign"] = json.dumps({t: [int(p) for p in ps] for t, ps in wanted.items()})
+    for name, end in (("startingOffsets", 0), ("endingOffsets", 1)):
+        offsets = {t: {p: span[end] for p, span in ps.items()} for t, ps in wanted.items()}
+        found[name] = json.dumps(offsets)
+    return found
+
+
+def metadata_prefix(source: Source) -> str:
+    """What stands before the names of the columns that tell where a record of a topic was."""
+    if source.connector != "headrace" or source.format == "bytes":
+        return ""
+    options = {name.lower(): value for name, value in source.options.items()}
+    return options.get("metadataprefix", "")
+
+
 def keeping_payloads(source: Source) -> Source:
     """The source with the bytes of every record in `_payload`, unless its options say otherwise."""
     if source.connector != "headrace" or source.format == "bytes":
@@ -48,7 +70,7 @@ def keeping_payloads(source: Source) -> Source:
 def admitted(rows: "DataFrame", source: Source) -> "DataFrame":
     """A source's entry rules: what may pass, and under which category (ARC-7).
 
-    What could not be read passes, since nothing is known of it: quarantine is to get it.
+    What could not be read passes, where the query takes care of it: nothing is known of it.
     """
     from pyspark.sql import functions as F  # noqa: N812
 

@@ -6,7 +6,7 @@ where the batch before ended, or where the source was told to start.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,8 +61,8 @@ def ends(checkpoint: Path, batch: int) -> list[Ends]:
 
 def ranges(checkpoint: Path, batch: int, starts: Ends | None = None) -> Ranges:
     """What a batch reads; `starts` is where its topics began, for the query's first batch."""
-    before = _positions(ends(checkpoint, batch - 1)) if batch else _positions([starts or {}])
-    after = _positions(ends(checkpoint, batch))
+    before = _positions(ends(checkpoint, batch - 1) if batch else [starts or {}], min)
+    after = _positions(ends(checkpoint, batch), max)
     found = Ranges()
     for (kind, name, partition), to in after.items():
         origin = before.get((kind, name, partition), 0)
@@ -73,17 +73,21 @@ def ranges(checkpoint: Path, batch: int, starts: Ends | None = None) -> Ranges:
     return found
 
 
-def _positions(sources: list[Ends]) -> dict[tuple[str, str, str], int]:
-    """Every place that is read, with the position in it; two readers of a place count once."""
+def _positions(
+    sources: list[Ends], choose: Callable[[int, int], int]
+) -> dict[tuple[str, str, str], int]:
+    """Every place that is read, with the position in it, of several readers the chosen one."""
     found: dict[tuple[str, str, str], int] = {}
     for source in sources:
         if isinstance(source.get("table"), str):
-            found["table", source["table"], ""] = int(source["version"])
+            place, at = ("table", source["table"], ""), int(source["version"])
+            found[place] = choose(found.get(place, at), at)
             continue
         for topic, partitions in source.items():
             if isinstance(partitions, dict):
                 for partition, offset in partitions.items():
-                    found["topic", topic, str(partition)] = int(offset)
+                    place, at = ("topic", topic, str(partition)), int(offset)
+                    found[place] = choose(found.get(place, at), at)
     return found
 
 

@@ -52,6 +52,12 @@ def test_the_first_batch_begins_at_the_starts(tmp_path: Path) -> None:
     assert ranges(tmp_path, 0, {"orders": {"0": 40}}).offsets == {"orders": {"0": (40, 50)}}
 
 
+def test_of_two_readers_of_a_topic_the_first_and_the_last_count(tmp_path: Path) -> None:
+    plan(tmp_path, 0, {"orders": {"0": 5}}, {"orders": {"0": 3}})
+    plan(tmp_path, 1, {"orders": {"0": 9}}, {"orders": {"0": 7}})
+    assert ranges(tmp_path, 1).offsets == {"orders": {"0": (3, 9)}}
+
+
 def test_versions_of_tables_are_told_apart_from_offsets(tmp_path: Path) -> None:
     plan(tmp_path, 0, {"table": "raw.orders", "version": 3}, {"payments": {"0": 2}})
     found = ranges(tmp_path, 0)

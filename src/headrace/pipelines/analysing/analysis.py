@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from headrace.lake.quarantine import QUARANTINE_SCHEMA
 from headrace.pipelines.analysing.graph import Consumer, Graph, consumers, graph_of
 from headrace.pipelines.analysing.original_bytes import (
     source_behind,
     speaks_of,
     wants_bytes,
-    with_helpers,
+    with_payload,
 )
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.analysing.spark_errors import line_in_folder, line_of, short_text
@@ -28,11 +29,11 @@ from headrace.pipelines.analysing.stand_ins import (
     parsed_schema,
     source_schema,
 )
+from headrace.pipelines.analysing.unhandled_errors import unhandled
 from headrace.pipelines.model import (
     ERROR,
     PAYLOAD,
     RESERVED,
-    SOURCES,
     Changes,
     Dataset,
     Pipeline,
@@ -45,7 +46,7 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, Problem
-from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, may_refuse
+from headrace.pipelines.quarantine import may_refuse
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.sequences import SEQUENCE, sequence_column, sequenced
 from headrace.pipelines.sources import admitted
@@ -77,6 +78,8 @@ class Analysis:
         """For flows whose rows can bring what quarantine asks for, the query that does."""
         self.with_bytes: set[str] = set()
         """Those of them whose sources are to send the bytes of every record."""
+        self.aside: dict[str, frozenset[str]] = {}
+        """The sources whose unreadable records are kept away from a query, by its name."""
         self._consumers: dict[str, list[Consumer]] = {}
         for consumer in consumers(pipeline):
             self._consumers.setdefault(consumer.target, []).append(consumer)
@@ -118,6 +121,10 @@ class Analysis:
             raise UnknownColumns(name)
         return self.schemas[name]
 
+    def sets_aside(self, name: str) -> bool:
+        """Whether records that cannot be read are kept away from what fills a dataset."""
+        return any(self.aside.get(one.name) for one in self._consumers.get(name, ()))
+
     @contextmanager
     def complaining(self, place: Place, what: str = "") -> Iterator[None]:
         """Turn what Spark or a user's function raises into a problem at its line."""
@@ -149,10 +156,12 @@ class Analysis:
             if consumer.name in self.frames
             for column in self.frames[consumer.name].columns
         ]
-        if not may_refuse(brought, getattr(self.pipeline.datasets[owner], "expectations", ())):
+        expectations = getattr(self.pipeline.datasets[owner], "expectations", ())
+        if not may_refuse(brought, expectations, sets_aside=self.sets_aside(owner)):
             raise PipelineError(
-                f"{owner} refuses no rows, so there is no {name}; quarantine takes rows that have"
-                f" an {ERROR} or break an expectation that says so"
+                f"{owner} refuses no rows, so there is no {name}; quarantine takes records that"
+                f" cannot be read, and rows that have an {ERROR} or break an expectation that says"
+                " so"
             )
         return schema_of(QUARANTINE_SCHEMA)
 
@@ -176,7 +185,8 @@ class Analysis:
         for consumer in made:
             with self.complaining(consumer.place):
                 self.frames[consumer.name] = self._evaluated(consumer)
-                self._keep_helpers(consumer)
+                self.aside[consumer.name] = self._unhandled(consumer, dataset)
+                self._keep_bytes(consumer)
         if isinstance(dataset, TemporaryView | Sink):
             if dataset.name in self.frames:
                 self.schemas[dataset.name] = self.frames[dataset.name].schema
@@ -190,29 +200,32 @@ class Analysis:
         reader = RecordingReader(self, self.reads.setdefault(consumer.name, []))
         return evaluate(consumer.query, reader)
 
-    def _keep_helpers(self, consumer: Consumer) -> None:
-        """Let a flow bring the errors and bytes of its records, where quarantine wants them."""
+    def _unhandled(self, consumer: Consumer, dataset: Dataset) -> frozenset[str]:
+        """What a query does not take care of; one that is not stored is part of its readers."""
+        if isinstance(dataset, TemporaryView):
+            return frozenset()
+        return unhandled(consumer.query, consumer.name, self.pipeline, self.reads)
+
+    def _keep_bytes(self, consumer: Consumer) -> None:
+        """Let a flow bring the bytes of its records, where quarantine may want them."""
         flow = next((one for one in self.pipeline.flows if one.name == consumer.name), None)
         source = source_behind(consumer.query, self.pipeline, self.reads[consumer.name])
-        target = self.pipeline.datasets.get(consumer.target)
-        if flow is None or source is None or not isinstance(target, StreamingTable):
+        if flow is None or source is None:
             return
-        is_decoded = ERROR in self.schemas[f"{SOURCES}.{source.name}"].names
-        keeps_bytes = wants_bytes(flow, self.pipeline)
+        is_asked_for = wants_bytes(flow, self.pipeline)
+        keeps_errors = ERROR in self.frames[consumer.name].columns and not self.aside[flow.name]
+        if not is_asked_for and not keeps_errors:
+            return
         columns = self.frames[consumer.name].columns
-        added = [
-            name
-            for name, is_wanted in ((ERROR, is_decoded), (PAYLOAD, is_decoded or keeps_bytes))
-            if is_wanted and name not in columns and not speaks_of(consumer.query, name)
-        ]
-        query = with_helpers(consumer.query, added, source)
-        if query not in (None, consumer.query):
-            changed = replace(consumer, query=query)
-            if (frame := self._with_columns(changed, [*columns, *added])) is not None:
-                self.frames[consumer.name] = frame
-                self.kept[consumer.name] = query
+        if PAYLOAD not in columns and not speaks_of(consumer.query, PAYLOAD):
+            query = with_payload(consumer.query, source)
+            if query is not None:
+                changed = replace(consumer, query=query)
+                if (frame := self._with_columns(changed, [*columns, PAYLOAD])) is not None:
+                    self.frames[consumer.name] = frame
+                    self.kept[consumer.name] = query
         has_bytes = PAYLOAD in self.frames[consumer.name].columns
-        if keeps_bytes and has_bytes and not speaks_of(consumer.query, PAYLOAD):
+        if is_asked_for and has_bytes and not speaks_of(consumer.query, PAYLOAD):
             self.kept.setdefault(consumer.name, consumer.query)
             self.with_bytes.add(consumer.name)
 

@@ -145,7 +145,6 @@ def _without_spark(pipeline: Pipeline) -> Report:
 
 def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
     from headrace.pipelines.analysing.analysis import Analysis
-    from headrace.pipelines.analysing.lost_errors import lost_errors
     from headrace.pipelines.analysing.schema_checks import check_declared, check_lake
     from headrace.pipelines.analysing.spark_errors import quiet
 
@@ -160,5 +159,4 @@ def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
         for name, schema in analysis.schemas.items()
     }
     found = (*graphs.problems(graph), *promotion.problems(graph), *analysis.problems)
-    notes = (*lost_errors(analysis), *promotion.unpartitioned(pipeline))
-    return Report(graph, found, notes, columns)
+    return Report(graph, found, tuple(promotion.unpartitioned(pipeline)), columns)

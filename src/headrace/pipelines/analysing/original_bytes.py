@@ -1,19 +1,17 @@
-"""What quarantine has to know of a row, kept beside it where a query makes rows of single records.
+"""The bytes that a row was made of, kept beside it where a query makes rows of single records.
 
-Quarantine is to get what cannot be read, and to keep the original bytes of what a table refuses. A
-query that only chooses among a topic's records, and computes columns of each, can carry the error
-and the bytes along without being asked; in any other, whose rows are made of several records, or of
-none, nobody but its author knows which are meant.
+Quarantine is to keep the original bytes of what a table refuses. A query that only chooses among a
+topic's records, and computes columns of each, can carry them along without being asked; in any
+other, whose rows are made of several records, or of none, nobody but its author knows which are
+meant.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import CodeType
 
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.declaring.sql_text import SqlSyntaxError, Token, references, tokens
 from headrace.pipelines.model import (
-    ERROR,
     PAYLOAD,
     Flow,
     Pipeline,
@@ -52,52 +50,35 @@ def source_behind(query: Query, pipeline: Pipeline, reads: Sequence[Read]) -> So
     if len(reads) != 1 or not (reads[0].is_stream and is_source(reads[0].name)):
         return None
     is_plain = (
-        _plain_select(query) is not None
+        _columns_end(query) is not None
         if isinstance(query, str)
         else not _speaks_of_bytes(getattr(query, "__code__", None))
     )
     return pipeline.sources.get(reads[0].name.partition(".")[2]) if is_plain else None
 
 
-def with_helpers(query: Query, columns: Sequence[str], source: Source) -> str | None:
-    """The query with more columns: the bytes of its records, why they could not be read.
+def with_payload(query: Query, source: Source) -> str | None:
+    """The query with the bytes of its records as one more column; None if it has no place for it.
 
-    Where errors are known, its WHERE lets the records pass that could not be read: all its columns
-    are null in them, so it would leave them out. None if the query has no place for the columns.
+    Such a query that names errors gets the bytes of these records too.
     """
-    if not isinstance(query, str) or (found := _plain_select(query)) is None:
+    if not isinstance(query, str) or (end := _columns_end(query)) is None:
         return None
-    is_decoded = source.format != "bytes"
-    names = {PAYLOAD: PAYLOAD if is_decoded else f"value AS {PAYLOAD}"}
-    added = "".join(f", {names.get(column, column)}" for column in columns)
-    head, rest = query[: found.columns_end], query[found.columns_end :]
-    if is_decoded and found.where is not None and not found.speaks_of_errors:
-        first, last = found.where
-        condition = query[first:last]
-        rest = query[found.columns_end : first]
-        rest += f"{ERROR} IS NOT NULL OR ({condition}){query[last:]}"
-    return f"{head}{added}{rest}"
+    added = PAYLOAD if source.format != "bytes" else f"value AS {PAYLOAD}"
+    return f"{query[:end]}, {added}{query[end:]}"
 
 
 def speaks_of(query: Query, column: str) -> bool:
     """Whether the text of a query names a column."""
     try:
-        return isinstance(query, str) and _names(tokens(query), column)
+        named = tokens(query) if isinstance(query, str) else []
+        return any(token.is_name and token.name.lower() == column for token in named)
     except SqlSyntaxError:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Select:
-    """The parts of `SELECT .. FROM STREAM(sources.x) WHERE ..`, as positions in its text."""
-
-    columns_end: int
-    where: tuple[int, int] | None
-    speaks_of_errors: bool
-
-
-def _plain_select(query: str) -> _Select | None:
-    """The parts of a query that only chooses among a topic's records."""
+def _columns_end(query: str) -> int | None:
+    """Where the columns end of a query that only chooses among a topic's records."""
     try:
         listed, read = tokens(query), references(query)
     except SqlSyntaxError:
@@ -110,16 +91,7 @@ def _plain_select(query: str) -> _Select | None:
     at = next(n for n, token in enumerate(listed) if token.start == read[0].stream_at)
     if words[at - 1] != "FROM" or not _is_one_to_one(listed, read[0].alias_at):
         return None
-    rest = [token for token in listed if token.start >= read[0].alias_at]
-    words_after = [token.upper for token in rest]
-    where = None
-    if "WHERE" in words_after[:-1]:
-        where = (rest[words_after.index("WHERE") + 1].start, rest[-1].end)
-    return _Select(listed[at - 2].end, where, _names(listed, ERROR))
-
-
-def _names(listed: list[Token], column: str) -> bool:
-    return any(token.is_name and token.name.lower() == column for token in listed)
+    return listed[at - 2].end
 
 
 def _is_one_to_one(listed: list[Token], alias_at: int) -> bool:

@@ -17,7 +17,7 @@ from headrace.pipelines.model import Flow, StreamingTable, takes_late_rows
 from headrace.pipelines.names import is_source
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.exact_records import Spans, read_between
+from headrace.pipelines.running.exact_records import read_between
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader
 from headrace.pipelines.running.reports import Outcome
@@ -25,6 +25,7 @@ from headrace.pipelines.running.state import read_json
 from headrace.pipelines.sources import client_properties
 from headrace.runtime import files
 from headrace.spark.checkpoints import has_state
+from headrace.spark.unreadable import Spans
 
 Offsets = dict[str, dict[str, int]]
 
@@ -85,7 +86,7 @@ def _finish(run: PipelineRun, flow: Flow, note: Note, path: Path) -> Outcome:
     token = Token(f"{run.flow_state(flow).writer()}/backfill", note.done)
     outcome = Outcome(is_repeated=True)
     if not target.has(token):
-        reads = run.reads(keeps_payloads=flow.keeps_payloads)
+        reads = run.reads_of(flow)
         given = {}
         for name in run.preparation.inputs[flow.target]:
             if is_source(name) and (source := reads.source(name)) is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.lake.data_files import DataFile, FileWriter, remove_files
-from headrace.pipelines.quarantine import QUARANTINE_SCHEMA
+from headrace.lake.quarantine import QUARANTINE_SCHEMA, UNREADABLE
 from headrace.pipelines.running.expectations import RowChecks
 
 if TYPE_CHECKING:
@@ -40,6 +40,13 @@ class Written:
     @property
     def rows_out(self) -> int:
         return sum(file.rows for file in self.files)
+
+    def add_unreadable(self, files: list[DataFile]) -> None:
+        """Count in what the sources of the rows have put aside."""
+        self.quarantined += files
+        if count := sum(file.rows for file in files):
+            self.rows_in += count
+            add_counts(self.broken, {UNREADABLE: count})
 
     @property
     def rows_quarantined(self) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.lake.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, UNREADABLE
 from headrace.pipelines.model import (
     ERROR,
     PAYLOAD,
@@ -26,7 +27,6 @@ from headrace.pipelines.model import (
     UniqueKey,
     Violation,
 )
-from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, UNREADABLE
 from headrace.pipelines.running.errors import ExpectationFailed
 
 if TYPE_CHECKING:

@@ -28,7 +28,9 @@ from headrace.pipelines.running.expectations import (
 )
 from headrace.pipelines.running.known_keys import known_keys
 from headrace.pipelines.running.places import TablePlace
+from headrace.pipelines.running.setting_aside import SettingAside
 from headrace.spark.tables.merging import Staged, staged_files
+from headrace.spark.unreadable import Spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,6 +87,8 @@ class Intake:
     is_replaced: bool = False
     """Whether a batch takes the place of all that was there, as in a materialized view."""
     gate: Gate | None = None
+    aside: SettingAside | None = None
+    """Where the flow's topics put what cannot be read; None where the query takes care of it."""
 
     @property
     def has_unique_key(self) -> bool:
@@ -95,16 +99,20 @@ class Intake:
     def checks(self) -> RowChecks:
         return RowChecks.of(self.expectations, self.place.name, self.flow)
 
-    def files(self, rows: "DataFrame", token: Token) -> tuple[Written, Judged]:
-        """Have tasks write the rows into files of the table; the caller commits them."""
+    def files(self, rows: "DataFrame", token: Token, spans: Spans) -> tuple[Written, Judged]:
+        """Have tasks write the rows into files of the table; the caller commits them.
+
+        `spans` says what of the topics the batch is made of.
+        """
         table = self.place.table
-        return self._written(rows, token, table.place, table.schema, tuple(table.partition_by))
+        by = tuple(table.partition_by)
+        return self._written(rows, token, spans, table.place, table.schema, by)
 
     def staged(
-        self, rows: "DataFrame", token: Token, schema: pa.Schema, scratch: Path
+        self, rows: "DataFrame", token: Token, spans: Spans, schema: pa.Schema, scratch: Path
     ) -> tuple[Staged, Written, Judged]:
         """Have tasks write the rows beside the table, for a merge that is yet to be made."""
-        written, judged = self._written(rows, token, scratch, schema, ())
+        written, judged = self._written(rows, token, spans, scratch, schema, ())
         files = staged_files(str(scratch), schema, written.files)
         return Staged(files, written.size_bytes), written, judged
 
@@ -112,11 +120,14 @@ class Intake:
         self,
         rows: "DataFrame",
         token: Token,
+        spans: Spans,
         place: Path,
         schema: pa.Schema,
         partition_by: tuple[str, ...],
     ) -> tuple[Written, Judged]:
         now = dt.datetime.now(dt.UTC)
+        if self.aside is not None:
+            self.aside.begin()
         judged = check_table_rules(rows, self.expectations, self.place.name, now)
         refuge = None if self.quarantine is None else self.quarantine.table.place
         task = FileTask(
@@ -129,6 +140,8 @@ class Intake:
         )
         with self._flagged(rows, token) as flagged:
             written = write_files(flagged, task)
+        if self.aside is not None:
+            written.add_unreadable(self.aside.end(rows.sparkSession, spans))
         try:
             self._judge(written)
         except (ExpectationFailed, PromotionRefused):

@@ -29,7 +29,6 @@ from headrace.pipelines.names import is_source, quarantine_of, zone_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.errors import StateDisagrees
-from headrace.pipelines.running.exact_records import Spans
 from headrace.pipelines.running.flow_batches import FlowBatches, Progress
 from headrace.pipelines.running.intake import DeadLetters, Intake
 from headrace.pipelines.running.merged_views import MergedParts
@@ -38,6 +37,7 @@ from headrace.pipelines.running.preparing import Preparation
 from headrace.pipelines.running.reading import LiveReader, TableReads
 from headrace.pipelines.running.renamed_flows import check_not_renamed, topics_and_tables
 from headrace.pipelines.running.reports import Report
+from headrace.pipelines.running.setting_aside import SettingAside, TopicAside
 from headrace.pipelines.running.state import FlowState, PipelineState
 from headrace.pipelines.running.targets import (
     AppendTarget,
@@ -49,6 +49,7 @@ from headrace.pipelines.running.targets import (
 )
 from headrace.pipelines.sources import client_properties
 from headrace.spark.pools import REAL_TIME, choose_pool, pool_of
+from headrace.spark.unreadable import Refuge, Spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -157,7 +158,7 @@ class PipelineRun:
         pool = REAL_TIME if is_realtime else pool_of(self._priority(flow))
         choose_pool(self.spark, pool)
         used = self.preparation.used_columns(flow)
-        reader = LiveReader(self.reads(used, keeps_payloads=flow.keeps_payloads), state)
+        reader = LiveReader(self.reads_of(flow, used), state)
         target = self.pipeline.datasets[flow.target]
         if isinstance(target, MergedView):
             parts = MergedParts.of(self, target)
@@ -177,6 +178,7 @@ class PipelineRun:
         columns: Mapping[str, Sequence[str]] | None = None,
         *,
         keeps_payloads: bool = False,
+        aside: SettingAside | None = None,
     ) -> TableReads:
         """What readers share: the tables, each of the generation that this run reads.
 
@@ -190,7 +192,19 @@ class PipelineRun:
             generations,
             columns,
             keeps_payloads=keeps_payloads,
+            aside=aside,
         )
+
+    def reads_of(
+        self,
+        flow: Flow,
+        columns: Mapping[str, Sequence[str]] | None = None,
+        *,
+        is_redriven: bool = False,
+    ) -> TableReads:
+        """The same for a flow, with the bytes of records and without those that are unreadable."""
+        aside = self.setting_aside(flow.name, flow.target, is_redriven=is_redriven)
+        return self.reads(columns, keeps_payloads=flow.keeps_payloads, aside=aside)
 
     def lineage(self, flow: str, offsets: Spans | None = None) -> Lineage:
         """What a commit says of itself that is no batch of a stream."""
@@ -259,8 +273,12 @@ class PipelineRun:
         triggered: DataStreamWriter = writer.trigger(realTime=flow.realtime)  # type: ignore[call-overload]
         return triggered.start()
 
-    def target_of(self, flow: Flow, *, is_gated: bool = True) -> Target:
-        """Where the batches of a declared flow go, past the gate of their zone or not."""
+    def target_of(self, flow: Flow, *, is_redriven: bool = False) -> Target:
+        """Where the batches of a declared flow go.
+
+        What is redriven passes no gate: all of it was refused before, so a gate would shut out
+        what is fine now.
+        """
         rows_max = self.pipeline.settings.driver_rows_max
         match self.pipeline.datasets[flow.target]:
             case Sink() as sink:
@@ -270,9 +288,11 @@ class PipelineRun:
                     guarantee=sink.guarantee,
                     properties=client_properties(self.pipeline.settings),
                     options={k: v for k, v in sink.options.items() if k != "outputMode"},
+                    aside=self.setting_aside(flow.name, sink.name),
+                    quarantine=self.quarantine_of(sink.name),
                 )
             case StreamingTable() as table:
-                intake = self.intake(table, flow.name, is_gated=is_gated)
+                intake = self.intake(table, flow.name, is_redriven=is_redriven)
                 if flow.changes is not None:
                     history = self.place(history_name(table.name))
                     return ChangesTarget(intake, history, flow.changes, rows_max)
@@ -283,7 +303,7 @@ class PipelineRun:
             case other:
                 raise PipelineError(f"{flow.place}: {other.name} is not fed by flows")
 
-    def intake(self, table: StreamingTable, flow: str, *, is_gated: bool = True) -> Intake:
+    def intake(self, table: StreamingTable, flow: str, *, is_redriven: bool = False) -> Intake:
         """The door of a streaming table."""
         letters = None
         if table.dead_letter_topic is not None:
@@ -296,7 +316,28 @@ class PipelineRun:
             flow=flow,
             expectations=table.expectations,
             dead_letters=letters,
-            gate=self.gate_of(table.name) if is_gated else None,
+            gate=None if is_redriven else self.gate_of(table.name),
+            aside=self.setting_aside(flow, table.name, is_redriven=is_redriven),
+        )
+
+    def setting_aside(
+        self, name: str, table: str, *, is_redriven: bool = False
+    ) -> SettingAside | None:
+        """Where what cannot be read goes instead of to a flow or a view; None if it does not.
+
+        A pipeline may run while rows are redriven, so the two have folders of their own.
+        """
+        sources = self.preparation.aside(name)
+        quarantine = self.quarantine_of(table)
+        if not sources or quarantine is None:
+            return None
+        state = self.state.flow(name, self.generation_of(table))
+        notes = state.directory.absolute() / ("redriven" if is_redriven else "unreadable")
+        place = quarantine.table.place.absolute()
+        settings = self.pipeline.settings
+        return SettingAside(
+            Refuge(str(notes), str(place), table, name),
+            tuple(TopicAside.of(self.pipeline.sources[one], settings) for one in sorted(sources)),
         )
 
     def gate_of(self, table: str) -> Gate | None:

@@ -12,11 +12,11 @@ from headrace.lake.changes import history_name, history_schema
 from headrace.lake.errors import TableLost
 from headrace.lake.merging import COMMIT_VERSION
 from headrace.lake.metadata import APPEND_ONLY, is_append_only
+from headrace.lake.quarantine import QUARANTINE_SCHEMA
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.analysis import Analysis, kept_columns
 from headrace.pipelines.analysing.gathering import gathers
 from headrace.pipelines.analysing.graph import problems as graph_problems
-from headrace.pipelines.analysing.lost_errors import lost_errors
 from headrace.pipelines.analysing.schema_checks import check_declared
 from headrace.pipelines.analysing.spark_errors import quiet
 from headrace.pipelines.model import (
@@ -28,12 +28,13 @@ from headrace.pipelines.model import (
     MaterializedView,
     MergedView,
     Pipeline,
+    Sink,
     StreamingTable,
     TemporaryView,
 )
 from headrace.pipelines.names import is_source, quarantine_of, zone_of
 from headrace.pipelines.problems import PipelineError, raise_if_any
-from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, may_refuse
+from headrace.pipelines.quarantine import may_refuse
 from headrace.pipelines.running.layers import batch_name, speed_name
 from headrace.pipelines.running.used_columns import used_columns
 from headrace.pipelines.sequences import sequence_column, sequenced
@@ -80,8 +81,6 @@ class Preparation:
             check_declared(self._analysis)
         graph = self._analysis.graph()
         raise_if_any([*graph_problems(graph), *promotion.problems(graph), *self._analysis.problems])
-        for warning in lost_errors(self._analysis):
-            _log.warning("%s", warning)
         self._order = [name for name in graph.order() if name in self.pipeline.datasets]
         for name in self._order:
             edges = graph.inputs(name)
@@ -93,7 +92,7 @@ class Preparation:
             self._make(name)
 
     def as_run(self, flow: Flow) -> Flow:
-        """A flow with the errors and bytes of its records, where that is possible and of use."""
+        """A flow with the bytes of its records, where that is possible and of use."""
         query = self._analysis.kept.get(flow.name)
         if query is None:
             return flow
@@ -102,6 +101,10 @@ class Preparation:
     def gathers(self, flow: Flow) -> bool:
         """Whether a flow's rows are made of several records each."""
         return gathers(self._analysis.frames[flow.name])
+
+    def aside(self, name: str) -> frozenset[str]:
+        """The sources whose unreadable records are kept away from a flow or a view."""
+        return self._analysis.aside.get(name, frozenset())
 
     def levels(self) -> list[list[str]]:
         """The datasets in the order in which a single pass brings everything through."""
@@ -156,6 +159,8 @@ class Preparation:
                 self._create_quarantine(name, view.expectations)
             case MergedView() as view:
                 self._make_merged(view)
+            case Sink():
+                self._create_quarantine(name, ())
             case _:
                 return
 
@@ -168,7 +173,9 @@ class Preparation:
     def _create_quarantine(self, name: str, expectations: Sequence[Expectation]) -> None:
         sources = [flow.name for flow in self._flows_into(name)] or [name]
         columns = [column for one in sources for column in self._analysis.frames[one].columns]
-        if may_refuse(columns, expectations):
+        sets_aside = self._analysis.sets_aside(name)
+        columns = [] if isinstance(self.pipeline.datasets[name], Sink) else columns
+        if may_refuse(columns, expectations, sets_aside=sets_aside):
             self._create(quarantine_of(name), QUARANTINE_SCHEMA, ())
 
     def _create_history(self, flow: Flow, changes: Changes) -> None:

@@ -9,6 +9,7 @@ from headrace.lake import merging
 from headrace.lake.catalog import Lake
 from headrace.pipelines.analysing.stand_ins import source_schema
 from headrace.pipelines.model import (
+    ERROR,
     SOURCES,
     MaterializedView,
     MergedView,
@@ -19,13 +20,18 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.running.setting_aside import SettingAside, without_unreadable
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.sources import admitted, keeping_payloads, source_options
 from headrace.spark.tables.frames import quoted
+from headrace.spark.unreadable import OPTION, Refuge
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
+
+    Reader = DataFrameReader | DataStreamReader
 
 
 class TableReads:
@@ -40,12 +46,14 @@ class TableReads:
         columns: Mapping[str, Sequence[str]] | None = None,
         *,
         keeps_payloads: bool = False,
+        aside: SettingAside | None = None,
     ) -> None:
         self.spark = spark
         self.pipeline = pipeline
         self.lake = lake
         self.generations = generations or {}
         self._keeps_payloads = keeps_payloads
+        self._aside = aside
         self.columns = columns or {}
         """Of each source those that the query uses, where these are not all."""
 
@@ -61,6 +69,20 @@ class TableReads:
                 f" {', '.join(sorted(self.pipeline.sources)) or 'none'}"
             )
         return keeping_payloads(found) if self._keeps_payloads else found
+
+    def refuge_of(self, source: Source) -> Refuge | None:
+        """Where records of a source are put that cannot be read; None if the query gets them."""
+        return None if self._aside is None else self._aside.refuge_of(source.name)
+
+    def loaded(self, reader: "Reader", source: Source, options: dict[str, str]) -> "DataFrame":
+        """A topic's records, without those that are put aside because they cannot be read."""
+        refuge = self.refuge_of(source)
+        if refuge is not None and source.connector == "headrace":
+            options = {**options, OPTION: refuge.to_option()}
+        rows = reader.format(source.connector).options(**options).load()
+        if refuge is None or source.connector == "headrace" or ERROR not in rows.columns:
+            return rows
+        return without_unreadable(rows, source, refuge)
 
     def table_options(self, name: str) -> dict[str, str]:
         """What Spark's reader of a table has to know."""
@@ -110,11 +132,11 @@ class LiveReader:
 
     def _topic(self, source: Source) -> "DataFrame":
         options = source_options(source, self._reads.pipeline.settings, self._starts / source.name)
-        reader = self.spark.readStream.format(source.connector)
         used = self._reads.columns.get(source.name)
         if used is None:
-            return admitted(reader.options(**options).load(), source)
-        rows = reader.options(**options, columns=",".join(used)).load()
+            return admitted(self._reads.loaded(self.spark.readStream, source, options), source)
+        options["columns"] = ",".join(used)
+        rows = self._reads.loaded(self.spark.readStream, source, options)
         schema = source_schema(source, self._reads.pipeline.settings)
         return admitted(with_unused(rows, schema), source)
 
@@ -155,8 +177,7 @@ class SnapshotReader:
             return self._given[name]
         if (source := self._reads.source(name)) is not None:
             options = source_options(source, self._reads.pipeline.settings)
-            reader = self.spark.read.format(source.connector)
-            return admitted(reader.options(**options).load(), source)
+            return admitted(self._reads.loaded(self.spark.read, source, options), source)
         dataset = self._reads.pipeline.datasets.get(name)
         if isinstance(dataset, TemporaryView):
             return evaluate(dataset.query, self)

@@ -8,11 +8,14 @@ from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
-from headrace.pipelines.quarantine import QUARANTINED_AT, UNREADABLE
-from headrace.pipelines.running.records_again import Place
+from headrace.lake.quarantine import QUARANTINED_AT, UNREADABLE
+from headrace.pipelines.running.kept_records import Place
 
-LOST = "their records are no longer there to be read"
-UNTOLD = "their payloads could not be decoded, and it cannot be told which records they were"
+LOST = "their records are no longer there to be read, and their bytes were not kept"
+UNTOLD = (
+    "their payloads could not be decoded, and it cannot be told which rows of their flow come of"
+    " them"
+)
 _NAMELESS = 'topic IS NULL OR "partition" IS NULL OR "offset" IS NULL'
 _PER_DELETE = 500
 _MOMENT = 'Timestamp(Microsecond, Some("UTC"))'
@@ -29,25 +32,38 @@ class Plan:
     is_anew: bool = True
     """Whether rows that name their record are made anew of it, or judged as they are."""
     lost: frozenset[Place] = frozenset()
-    """Records that were not there any more."""
+    """Records that were not there any more, nor their bytes."""
+    stored: frozenset[Place] = frozenset()
+    """Records of which the table has other rows; made anew, these would come twice."""
 
     @classmethod
-    def of(cls, rows: pa.Table, found: set[Place] | None) -> Self:
-        """The plan for rows that name their records, of which these were found.
+    def of(
+        cls, wanted: Set[Place], found: Set[Place] | None, stored: Set[Place] = frozenset()
+    ) -> Self:
+        """The plan for rows that name their records, of which these were wanted and found.
 
         None where it cannot be told which rows the records make.
         """
         if found is None:
             return cls(is_anew=False)
-        named = {place for place in places_of(rows) if place is not None}
-        return cls(lost=frozenset(named - found))
+        return cls(lost=frozenset(wanted - found), stored=frozenset(stored))
 
     @classmethod
     def from_json(cls, noted: dict[str, Any]) -> Self:
-        return cls(noted["is_anew"], frozenset((t, p, o) for t, p, o in noted["lost"]))
+        lost, stored = (
+            frozenset((t, p, o) for t, p, o in noted.get(name, ())) for name in ("lost", "stored")
+        )
+        return cls(noted["is_anew"], lost, stored)
 
     def to_json(self) -> dict[str, Any]:
-        return {"is_anew": self.is_anew, "lost": sorted(self.lost)}
+        lost, stored = sorted(self.lost), sorted(self.stored)
+        return {"is_anew": self.is_anew, "lost": lost, "stored": stored}
+
+    def is_made_anew(self, place: Place | None, rule: str) -> bool:
+        """Whether a row is made anew of its record; what could not be read has no other rows."""
+        if place is None or not self.is_anew:
+            return False
+        return rule == UNREADABLE or place not in self.stored
 
 
 @dataclass(slots=True)
@@ -90,7 +106,7 @@ def fates_of(rows: pa.Table, plan: Plan) -> Fates:
     """
     fates = Fates()
     for place, rule in zip(places_of(rows), rows["rule"].to_pylist(), strict=True):
-        is_anew = plan.is_anew and place is not None
+        is_anew = plan.is_made_anew(place, rule)
         reason = None
         if is_anew and place in plan.lost:
             reason = LOST

@@ -1,9 +1,11 @@
 """Rows out of quarantine, after what was wrong is mended: through the same flow and door again.
 
 A row that says from which record it came is made anew from that record, since the flow may have
-been mended. Another is judged again as it is. A row that passes goes to its table, and one that
-does not goes back to quarantine with its new reason. A row whose record is there no more stays
-where it is: quarantine may hold the only bytes of it.
+been mended; from the bytes in quarantine, if retention has taken the record. Another is judged
+again as it is, and so is a row of a record of which other rows are in the table: a flow that makes
+several would bring those twice. A row that passes goes to its table, and one that does not goes
+back to quarantine with its new reason. A row whose record is there no more, and whose bytes were
+not kept, stays where it is.
 """
 
 import json
@@ -18,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.lake.commits import Token
+from headrace.lake.quarantine import QUARANTINED_AT, UNREADABLE
 from headrace.lake.tables import Table
 from headrace.lake.upserting import Files
 from headrace.pipelines.model import (
@@ -31,11 +34,11 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.names import quarantine_of
 from headrace.pipelines.problems import PipelineError, no_streaming_table
-from headrace.pipelines.quarantine import QUARANTINED_AT, UNREADABLE
 from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader
-from headrace.pipelines.running.records_again import PLACE, RecordsAgain
+from headrace.pipelines.running.records_again import RecordsAgain
 from headrace.pipelines.running.redrive_fates import (
     Fates,
     Moments,
@@ -48,6 +51,7 @@ from headrace.pipelines.running.redrive_fates import (
 )
 from headrace.pipelines.running.state import read_json
 from headrace.runtime import files
+from headrace.spark.tables.frames import table_frame
 from headrace.spark.tables.schemas import schema_of
 
 if TYPE_CHECKING:
@@ -175,29 +179,58 @@ def _moments_added(quarantine: Table, token: Token) -> Iterator[int]:
 
 def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, note: Note) -> tuple[Fates, int]:
     """Send a flow's refused rows through again; what became of them, how many came back."""
-    # All of these were refused before, so a gate would shut out those that pass now.
-    target = run.target_of(flow, is_gated=False)
+    target = run.target_of(flow, is_redriven=True)
     tokens = [note.token(flow, batch) for batch in (_ANEW, _AS_THEY_WERE)]
     done = [target.has(token) for token in tokens]
-    placed = rows.filter(pa.array([place is not None for place in places_of(rows)], pa.bool_()))
     lineage = run.lineage(flow.name)
     refused = 0
-    if placed.num_rows and not any(done):
-        wanted = run.spark.createDataFrame(placed.select(list(PLACE))).distinct()
-        reader = RecordsAgain(run.reads(keeps_payloads=flow.keeps_payloads), wanted)
-        again = evaluate(flow.query, reader)
-        with reader.kept():
-            places = reader.places() if reader.is_exact else None
-            note.plans[flow.name] = Plan.of(placed, places)
-            note.write()
-            if places:
-                refused += target.write(again, tokens[_ANEW], lineage).quarantined
+    if any(place is not None for place in places_of(rows)) and not any(done):
+        stored = _stored(run, flow, rows)
+        note.plans[flow.name] = plan = Plan(stored=frozenset(stored))
+        note.write()
+        pairs = zip(places_of(rows), rows["rule"].to_pylist(), strict=True)
+        is_wanted = pa.array([plan.is_made_anew(*pair) for pair in pairs], pa.bool_())
+        kept = KeptRecords.of(rows.filter(is_wanted))
+        if kept.records:
+            refused += _anew(run, flow, kept, note, tokens[_ANEW])
     fates = fates_of(rows, note.plans.get(flow.name, Plan()))
     as_they_were = rows.filter(pa.array(fates.as_they_were, pa.bool_()))
     if as_they_were.num_rows and not done[_AS_THEY_WERE]:
         again = _as_they_were(run, flow, as_they_were)
         refused += target.write(again, tokens[_AS_THEY_WERE], lineage).quarantined
     return fates, refused
+
+
+def _anew(run: PipelineRun, flow: Flow, kept: KeptRecords, note: Note, token: Token) -> int:
+    """Send records through their flow again; how many rows were refused once more."""
+    stored = note.plans[flow.name].stored
+    with RecordsAgain(run.reads_of(flow, is_redriven=True), kept) as reader:
+        again = evaluate(flow.query, reader)
+        found = reader.found if reader.is_exact else None
+        note.plans[flow.name] = Plan.of(reader.wanted, found, stored)
+        note.write()
+        if not found:
+            return 0
+        target = run.target_of(flow, is_redriven=True)
+        return target.write(again, token, run.lineage(flow.name)).quarantined
+
+
+def _stored(run: PipelineRun, flow: Flow, rows: pa.Table) -> set[Place]:
+    """The records of refused rows of which the table has rows too.
+
+    Rows that find their place by key or sequence may come again: they take their own place.
+    """
+    target = run.pipeline.datasets[flow.target]
+    table = run.lake.table(flow.target, run.generation_of(flow.target))
+    is_kept_by_key = flow.changes is not None or (
+        isinstance(target, StreamingTable) and bool(target.keys)
+    )
+    if is_kept_by_key or not set(PLACE) <= set(table.schema.names):
+        return set()
+    wanted = run.spark.createDataFrame(rows.select(list(PLACE)).drop_null()).distinct()
+    there = table_frame(run.spark, table, table.version).select(*PLACE)
+    found = there.join(wanted, list(PLACE), "left_semi").distinct().collect()
+    return {(row[0], row[1], row[2]) for row in found}
 
 
 def _as_they_were(run: PipelineRun, flow: Flow, rows: pa.Table) -> "DataFrame":

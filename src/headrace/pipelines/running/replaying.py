@@ -15,10 +15,10 @@ from headrace.client.admin import Admin
 from headrace.client.partitions import EARLIEST
 from headrace.lake import comparing, merging
 from headrace.lake.comparing import Contents
+from headrace.lake.quarantine import QUARANTINED_AT
 from headrace.pipelines.model import Flow, MergedView, Pipeline, Sink, StreamingTable
 from headrace.pipelines.names import is_quarantine, refusing_table, zone_of
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.quarantine import QUARANTINED_AT
 from headrace.pipelines.running.pipeline_run import FIRST_GENERATION, PipelineRun
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.runner import PipelineRunner, raise_failures

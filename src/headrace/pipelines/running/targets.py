@@ -24,6 +24,7 @@ from headrace.pipelines.running.expectations import Judged
 from headrace.pipelines.running.intake import Intake
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.reports import Outcome
+from headrace.pipelines.running.setting_aside import SettingAside
 from headrace.pipelines.sequences import sequence_column, sequenced
 from headrace.spark.tables.merging import Staged, apply_changes_by_tasks, upsert_by_tasks
 from headrace.spark.tables.schemas import arrow_schema_of
@@ -59,10 +60,10 @@ class AppendTarget:
         """Several flows write at once and commit one by one, unless their keys must not meet."""
         if self.intake.has_unique_key:
             with self.intake.place.held() as table:
-                written, judged = self.intake.files(rows, token)
+                written, judged = self.intake.files(rows, token, lineage.offsets)
                 version = self._commit(table, written, token, lineage)
         else:
-            written, judged = self.intake.files(rows, token)
+            written, judged = self.intake.files(rows, token, lineage.offsets)
             with self.intake.place.held() as table:
                 version = self._commit(table, written, token, lineage)
         return outcome_of(written, written.rows_out, judged, version)
@@ -86,7 +87,9 @@ class KeyedTarget:
     def write(self, rows: "DataFrame", token: Token, lineage: Lineage) -> Outcome:
         place, spark = self.intake.place, rows.sparkSession
         with place.held() as table, place.scratch(token, "merging") as scratch:
-            staged, written, judged = self.intake.staged(rows, token, table.schema, scratch)
+            staged, written, judged = self.intake.staged(
+                rows, token, lineage.offsets, table.schema, scratch
+            )
             if is_small(staged, self.driver_rows_max):
                 version = upsert(table, staged.table(), self.how, token, lineage)
             else:
@@ -116,7 +119,9 @@ class ChangesTarget:
         with place.scratch(token, "merging") as scratch:
             events = sequenced(marked, self.changes)
             schema = self._staged_schema(events)
-            staged, written, judged = self.intake.staged(events, token, schema, scratch)
+            staged, written, judged = self.intake.staged(
+                events, token, lineage.offsets, schema, scratch
+            )
             with place.held():
                 version = self._apply(staged, rows.sparkSession, token, lineage)
         return outcome_of(written, written.rows_out, judged, version)
@@ -159,6 +164,9 @@ class TopicTarget:
     guarantee: str
     properties: Mapping[str, str] = field(repr=False)
     options: Mapping[str, str] = field(default_factory=dict)
+    aside: SettingAside | None = None
+    quarantine: TablePlace | None = None
+    """Where those records of the flow's topics go that cannot be read."""
 
     def has(self, token: Token) -> bool:
         return False
@@ -181,10 +189,23 @@ class TopicTarget:
                 "token.batch": str(token.batch),
             }
         options |= self.options
+        if self.aside is not None:
+            self.aside.begin()
         # One task, one transaction: readers see a batch whole.
         shaped.coalesce(1).write.format("headrace").mode("append").options(**options).save()
         count = int(sent.get["rows"])
-        return Outcome(rows_in=count, rows_out=count)
+        unreadable = self._put_away(rows.sparkSession, token, lineage)
+        return Outcome(rows_in=count + unreadable, rows_out=count, quarantined=unreadable)
+
+    def _put_away(self, spark: "SparkSession", token: Token, lineage: Lineage) -> int:
+        """Commit what could not be read; a repeated batch does so in the place of its last try."""
+        if self.aside is None or self.quarantine is None:
+            return 0
+        files = self.aside.end(spark, lineage.offsets)
+        if files or self.quarantine.table.has(token):
+            with self.quarantine.held() as table:
+                table.amend(files, token, Lineage(flow=lineage.flow))
+        return sum(file.rows for file in files)
 
 
 def shaped_for_topic(rows: "DataFrame", value_format: str) -> "DataFrame":

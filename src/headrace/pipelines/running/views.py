@@ -23,6 +23,7 @@ from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.schedules import Schedule, parse_schedule
+from headrace.pipelines.running.setting_aside import SettingAside
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.running.targets import AppendTarget
 from headrace.spark.pools import BATCH, choose_pool
@@ -68,7 +69,8 @@ class ComputedView:
         if not is_forced and self._is_as_before(table, inputs):
             self._note_look()
             return False
-        reader = SnapshotReader(self.run.reads())
+        aside = self.run.setting_aside(self.name, self.stored)
+        reader = SnapshotReader(self.run.reads(aside=aside))
         reader.versions.update(self._settled(inputs))
         rows = self._rows(reader)
         lineage = Lineage(
@@ -80,7 +82,7 @@ class ComputedView:
         writer = self.state.writer()
         last = table.last_batch(writer)
         batch = 0 if last is None else last + 1
-        target = AppendTarget(self._intake())
+        target = AppendTarget(self._intake(aside))
         outcome = target.write(rows, Token(writer, batch), lineage)
         report = Report.read(self.state.report)
         report.rows_in = report.rows_out = report.quarantined = report.dropped = 0
@@ -151,7 +153,7 @@ class ComputedView:
         once = SnapshotReader(self.run.reads(), given={source: rows})
         return evaluate(self.view.query, once)
 
-    def _intake(self) -> Intake:
+    def _intake(self, aside: SettingAside | None) -> Intake:
         expectations: tuple[Expectation, ...] = ()
         if isinstance(self.view, MaterializedView):
             expectations = self.view.expectations
@@ -164,6 +166,7 @@ class ComputedView:
             expectations,
             is_replaced=True,
             gate=self.run.gate_of(self.name),
+            aside=aside,
         )
 
     def _prune(self, covered: dict[str, int]) -> None:

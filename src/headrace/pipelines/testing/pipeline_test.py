@@ -206,7 +206,7 @@ class PipelineTest:
 
         run = self._run
         state = run.flow_state(flow)
-        frame = evaluate(flow.query, LiveReader(run.reads(), state))
+        frame = evaluate(flow.query, LiveReader(run.reads_of(flow), state))
         writer = frame.writeStream.outputMode(output_mode(flow, sink))
         writer = writer.option("checkpointLocation", str(state.checkpoint))
         return writer.trigger(availableNow=True).foreachBatch(keep).start()

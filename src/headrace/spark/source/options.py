@@ -19,6 +19,7 @@ from headrace.spark.source.offsets import (
     parse_numbers,
     parse_partitions,
 )
+from headrace.spark.unreadable import OPTION, Refuge
 
 CLIENT_PREFIX = "kafka."
 
@@ -97,6 +98,8 @@ class RowOptions:
     """Goes before topic, partition and the like, where a payload has columns of these names."""
     keeps_payloads: bool = False
     """Whether decoded rows have their bytes too, and not only those that could not be decoded."""
+    refuge: Refuge | None = None
+    """Where records go that could not be decoded; None makes rows of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +230,7 @@ def parse_rows(options: Mapping[str, str]) -> RowOptions:
         has_headers=reader.flag("includeHeaders", default=False),
         metadata_prefix=reader.text("metadataPrefix") or "",
         keeps_payloads=reader.flag("keepPayloads", default=False),
+        refuge=None if (refuge := reader.text(OPTION)) is None else Refuge.from_option(refuge),
     )
 
 

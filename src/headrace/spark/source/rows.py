@@ -2,7 +2,8 @@
 
 Without a payload format they are the stock connector's. With one they are the decoded columns,
 `_error` and `_payload` (the bytes, only where they could not be decoded, unless all are kept), and
-where the record came from.
+where the record came from. Records that could not be decoded are among them unless someone takes
+them.
 """
 
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from headrace.client.cluster import near_names
 from headrace.spark.source.errors import InvalidOption
 from headrace.spark.source.offsets import TopicPartition
 from headrace.spark.source.record_columns import HEADERS_TYPE, RecordColumns, Wanted
+from headrace.spark.unreadable import Unreadable
 
 ERROR, PAYLOAD = "_error", "_payload"
 
@@ -48,6 +50,12 @@ class Decoder(Protocol):
     def schema(self) -> Any: ...
 
     def decode(self, payloads: Any) -> Decoded: ...
+
+
+class Aside(Protocol):
+    """Takes the records that could not be read."""
+
+    def put(self, records: Unreadable) -> None: ...
 
 
 def row_schema(
@@ -100,8 +108,10 @@ class Rows:
         prefix: str = "",
         *,
         keeps_payloads: bool = False,
+        aside: Aside | None = None,
     ) -> None:
         self._schema = schema
+        self._aside = aside
         self._keeps_payloads = keeps_payloads
         self._decoder = decoder
         self._prefix = prefix
@@ -112,7 +122,7 @@ class Rows:
         is_decoded = decoder is not None and bool(names & {*decoded, ERROR, PAYLOAD})
         self.wanted = Wanted(
             keys="key" in own,
-            values=is_decoded or (decoder is None and "value" in own),
+            values=is_decoded or aside is not None or (decoder is None and "value" in own),
             headers="headers" in own,
         )
 
@@ -125,7 +135,29 @@ class Rows:
             else self._of_record(name, place, records, is_append_time=is_append_time)
             for name in self._schema.names
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        errors = found.get(ERROR)
+        if self._aside is None or errors is None or errors.null_count == len(errors):
+            return batch
+        self._put_aside(self._aside, place, records, errors)
+        return batch.filter(errors.is_null())
+
+    def _put_aside(
+        self, aside: Aside, place: TopicPartition, records: RecordColumns, errors: Any
+    ) -> None:
+        """Take out what could not be read; to filter copies it, as the buffer is used again."""
+        is_bad = errors.is_valid()
+        error = errors.filter(is_bad)
+        aside.put(
+            Unreadable(
+                topic=self._constant("topic", place.topic, len(error)),
+                partition=self._constant("partition", place.partition, len(error)),
+                offset=records.offsets.filter(is_bad),
+                timestamp=records.timestamps.filter(is_bad),
+                error=error,
+                payload=records.values.filter(is_bad),
+            )
+        )
 
     def _decoded(self, records: RecordColumns) -> dict[str, Any]:
         if records.values is None or self._decoder is None:

@@ -15,6 +15,7 @@ from headrace.spark.source.options import SourceOptions
 from headrace.spark.source.planning import Share
 from headrace.spark.source.reading import RangeReader
 from headrace.spark.source.rows import Decoder, Rows
+from headrace.spark.unreadable import PutAside, Span
 from headrace.spark.worker_memory import task_done
 
 
@@ -42,11 +43,13 @@ class TaskReader:
         options = self._options
         brokers = shared_brokers(options.properties, patience_s=None)
         schema = to_arrow_schema(self._schema, timezone="UTC")
+        aside = self._aside(share)
         rows = Rows(
             schema,
             self._decoder,
             options.rows.metadata_prefix,
             keeps_payloads=options.rows.keeps_payloads,
+            aside=aside,
         )
         reader = RangeReader(
             brokers,
@@ -55,6 +58,21 @@ class TaskReader:
             fails_on_data_loss=options.fails_on_data_loss,
             timestamp_ms_min=self._timestamp_ms_min,
         )
-        for piece in reader.pieces():
-            yield rows.batch(piece.place, piece.records, is_append_time=piece.is_append_time)
+        try:
+            for piece in reader.pieces():
+                yield rows.batch(piece.place, piece.records, is_append_time=piece.is_append_time)
+        except BaseException:  # Spark closes what it has read enough of.
+            if aside is not None:
+                aside.abort()
+            raise
+        if aside is not None:
+            aside.finish()
         task_done()
+
+    def _aside(self, share: Share) -> PutAside | None:
+        """Who takes what cannot be read, where it is to be taken out."""
+        refuge = self._options.rows.refuge
+        if refuge is None or self._decoder is None:
+            return None
+        spans = (Span(*one.place, one.first, one.end) for one in share)
+        return PutAside(refuge, spans)

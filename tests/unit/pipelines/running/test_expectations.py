@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headrace.lake.quarantine import QUARANTINE_SCHEMA, UNREADABLE
 from headrace.pipelines.model import (
     Expectation,
     RowRule,
     Violation,
 )
-from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, UNREADABLE
 from headrace.pipelines.running.errors import ExpectationFailed
 from headrace.pipelines.running.expectations import RowChecks
 

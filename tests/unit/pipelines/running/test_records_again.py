@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from headrace.pipelines.model import Place, Source
-from headrace.pipelines.running.records_again import PLACE, going_on, place_columns
+from headrace.pipelines.running.kept_records import PLACE
+from headrace.pipelines.running.records_again import going_on, place_columns
 
 SOURCE = Source("events", Place("pipeline.toml", 1), format="json", schema="id LONG")
 

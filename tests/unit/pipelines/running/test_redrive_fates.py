@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.lake.catalog import Lake
-from headrace.pipelines.quarantine import QUARANTINE_SCHEMA, UNREADABLE
+from headrace.lake.quarantine import QUARANTINE_SCHEMA, UNREADABLE
 from headrace.pipelines.running.redrive_fates import (
     LOST,
     UNTOLD,
@@ -42,13 +42,13 @@ def table_of(*rows: dict[str, Any]) -> pa.Table:
 
 def test_a_row_whose_record_was_not_found_is_left() -> None:
     rows = table_of(refused(0), refused(3))
-    fates = fates_of(rows, Plan.of(rows, {("it's", 0, 3)}))
+    fates = fates_of(rows, Plan.of({("it's", 0, 0), ("it's", 0, 3)}, {("it's", 0, 3)}))
     assert (fates.is_taken, fates.reasons) == ([False, True], {LOST: 1})
 
 
 def test_rows_are_judged_as_they_were_where_their_records_cannot_be_told() -> None:
     rows = table_of(refused(0), refused(None))
-    fates = fates_of(rows, Plan.of(rows, None))
+    fates = fates_of(rows, Plan.of({("it's", 0, 0)}, None))
     assert fates.as_they_were == [True, True]
 
 
@@ -59,6 +59,14 @@ def test_rows_of_batches_are_told_from_others_by_flow_and_moment() -> None:
     assert parts == [[0], [1, 2]]
 
 
+def test_a_row_of_a_record_that_has_rows_in_the_table_is_judged_as_it_was() -> None:
+    """What a flow has made of the record besides it must not come twice."""
+    rows = table_of(refused(0), refused(3), refused(5, rule=UNREADABLE))
+    stored = {("it's", 0, 3), ("it's", 0, 5)}
+    fates = fates_of(rows, Plan.of({("it's", 0, 0)}, {("it's", 0, 0)}, stored))
+    assert (fates.is_taken, fates.as_they_were) == ([True] * 3, [False, True, False])
+
+
 @pytest.mark.parametrize("plan", [Plan(), Plan(is_anew=False)])
 def test_a_payload_that_was_not_decoded_is_not_judged_as_a_row_of_nulls(plan: Plan) -> None:
     fates = fates_of(table_of(refused(None, rule=UNREADABLE)), plan)
@@ -66,7 +74,7 @@ def test_a_payload_that_was_not_decoded_is_not_judged_as_a_row_of_nulls(plan: Pl
 
 
 def test_a_plan_is_the_same_after_a_crash() -> None:
-    plan = Plan(lost=frozenset({("a", 0, 5), ("b", 1, 7)}))
+    plan = Plan(lost=frozenset({("a", 0, 5), ("b", 1, 7)}), stored=frozenset({("a", 0, 6)}))
     assert Plan.from_json(plan.to_json()) == plan
 
 

@@ -9,6 +9,7 @@ from headrace.spark.source.errors import InvalidOption
 from headrace.spark.source.offsets import TopicPartition
 from headrace.spark.source.record_columns import RecordColumns, Wanted
 from headrace.spark.source.rows import Rows, row_schema
+from headrace.spark.unreadable import Unreadable
 
 PLACE = TopicPartition("orders", 3)
 
@@ -74,6 +75,27 @@ def test_all_payloads_are_kept_where_that_is_asked_for() -> None:
     rows = Rows(row_schema(decoder=Lengths()), Lengths(), keeps_payloads=True)
     found = rows.batch(PLACE, records(b"abc", b""), is_append_time=False).to_pylist()
     assert [row["_payload"] for row in found] == [b"abc", b""]
+
+
+class Shelf:
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.offsets: list[int] = []
+
+    def put(self, records: Unreadable) -> None:
+        assert records.error.to_pylist() == ["it is empty"] * len(records.payload)
+        assert set(records.topic.to_pylist()) == {"orders"}
+        self.offsets += records.offset.to_pylist()
+
+
+def test_a_bad_payload_is_taken_out_where_someone_takes_it() -> None:
+    """ARC-4: also where the query uses none of the payload's columns."""
+    shelf = Shelf()
+    rows = Rows(row_schema(["offset"], decoder=Lengths()), Lengths(), aside=shelf)
+    found = rows.batch(PLACE, records(b"abc", b"", b"d"), is_append_time=False)
+    assert rows.wanted.values
+    assert (found["offset"].to_pylist(), shelf.offsets) == ([0, 2], [1])
 
 
 def test_a_payload_that_is_not_asked_for_is_not_even_copied() -> None:

@@ -1,0 +1,98 @@
+"""Topics whose unreadable records a query does not take care of itself.
+
+Who names `_error`, to choose by it or to keep it, means to: such a query gets these records as
+rows. From any other they are kept away, and go to quarantine.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import CodeType, FunctionType
+from typing import Any
+
+from headrace.pipelines.analysing.original_bytes import speaks_of
+from headrace.pipelines.analysing.reads import Read
+from headrace.pipelines.model import ERROR, Pipeline, Query, TemporaryView
+from headrace.pipelines.names import is_source
+
+
+def unhandled(
+    query: Query, name: str, pipeline: Pipeline, reads: Mapping[str, Sequence[Read]]
+) -> frozenset[str]:
+    """The sources that decode, read by a query or by views before it, none of which says `_error`.
+
+    The names are those behind `sources.`; `reads` has what each query reads, by its name.
+    """
+    found: dict[str, bool] = {}
+    for source, is_spoken_of in _decoded(query, name, pipeline, reads, is_spoken_of=False):
+        found[source] = found.get(source, False) or is_spoken_of
+    return frozenset(source for source, is_spoken_of in found.items() if not is_spoken_of)
+
+
+def _decoded(
+    query: Query,
+    name: str,
+    pipeline: Pipeline,
+    reads: Mapping[str, Sequence[Read]],
+    *,
+    is_spoken_of: bool,
+) -> Iterator[tuple[str, bool]]:
+    is_spoken_of = is_spoken_of or names_errors(query)
+    for read in reads.get(name, ()):
+        dataset = pipeline.datasets.get(read.name)
+        short = read.name.partition(".")[2]
+        if isinstance(dataset, TemporaryView):
+            yield from _decoded(
+                dataset.query, read.name, pipeline, reads, is_spoken_of=is_spoken_of
+            )
+        elif is_source(read.name) and _is_decoded(pipeline, short):
+            yield short, is_spoken_of
+
+
+def _is_decoded(pipeline: Pipeline, source: str) -> bool:
+    return source in pipeline.sources and pipeline.sources[source].format != "bytes"
+
+
+def names_errors(query: Query) -> bool:
+    """Whether `_error` stands in the text of a query, or in a function or those that it calls."""
+    if isinstance(query, str):
+        return speaks_of(query, ERROR)
+    return any(_has_word(function.__code__) for function in _called(query, set()))
+
+
+def _called(function: Any, seen: set[Any]) -> Iterator[FunctionType]:
+    """A function, and those of its globals and closure that are no installed package's."""
+    function = getattr(function, "__wrapped__", function)
+    if not isinstance(function, FunctionType) or function in seen:
+        return
+    seen.add(function)
+    if "site-packages" in function.__code__.co_filename:
+        return
+    yield function
+    named = [function.__globals__.get(name) for name in _names_of(function.__code__)]
+    for cell in function.__closure__ or ():
+        try:
+            named.append(cell.cell_contents)
+        except ValueError:
+            continue  # Not assigned yet.
+    for one in named:
+        yield from _called(one, seen)
+
+
+def _names_of(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for one in code.co_consts:
+        if isinstance(one, CodeType):
+            yield from _names_of(one)
+
+
+def _has_word(code: CodeType) -> bool:
+    """Whether a text or a name in the code is or contains the column's name."""
+    if any(ERROR in name for name in code.co_names):
+        return True
+    return any(
+        _has_word(one) if isinstance(one, CodeType) else ERROR in _text(one)
+        for one in code.co_consts
+    )
+
+
+def _text(constant: object) -> str:
+    return str(constant) if isinstance(constant, str | tuple | frozenset) else ""

@@ -1,0 +1,187 @@
+"""What a flow's topics hold that cannot be read, brought to quarantine past the flow's query.
+
+The source's tasks put such records aside (`spark.unreadable`); here they are gathered when the job
+of a batch is done. Where Spark has not read all of a batch, since the query had no use for it, the
+rest is looked through in a job of its own: what cannot be read is kept, whatever a query wants.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headrace.lake.data_files import DataFile
+from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.sources import metadata_prefix, source_options, span_options
+from headrace.spark.unreadable import (
+    OPTION,
+    Note,
+    PutAside,
+    Refuge,
+    Span,
+    Spans,
+    Unreadable,
+    gaps,
+    notes_in,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAside:
+    """A source of a flow, and how the rest of a batch is read from it."""
+
+    name: str
+    connector: str
+    topics: tuple[str, ...]
+    pattern: str | None
+    options: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, source: Source, settings: PipelineSettings) -> "TopicAside":
+        topics = tuple(topic.strip() for topic in (source.topic or source.name).split(","))
+        options = source_options(source, settings) if source.connector == "headrace" else {}
+        given = {n: v for n, v in options.items() if n.lower() not in ("columns", "failondataloss")}
+        return cls(source.name, source.connector, topics, source.topic_pattern, given)
+
+    def spans_of(self, spans: Spans) -> dict[str, dict[str, tuple[int, int]]]:
+        """Those of a batch that are this source's; a topic that was made anew begins at 0."""
+        return {
+            topic: {
+                partition: (first if first <= end else 0, end)
+                for partition, (first, end) in partitions.items()
+            }
+            for topic, partitions in spans.items()
+            if (
+                topic in self.topics
+                if self.pattern is None
+                else re.fullmatch(self.pattern, topic) is not None
+            )
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SettingAside:
+    """The way of unreadable records past one flow's query; a value, so that it can travel."""
+
+    refuge: Refuge
+    topics: tuple[TopicAside, ...]
+
+    def refuge_of(self, source: str) -> Refuge | None:
+        """Where a source's tasks put what they cannot read; None if that is the query's to do."""
+        if source not in (one.name for one in self.topics):
+            return None
+        return Refuge(
+            f"{self.refuge.notes}/{source}", self.refuge.place, self.refuge.table, self.refuge.flow
+        )
+
+    def begin(self) -> None:
+        """Forget what earlier batches, or this one before a crash, have noted."""
+        shutil.rmtree(self.refuge.notes, ignore_errors=True)
+
+    def end(self, spark: "SparkSession", spans: Spans) -> list[DataFile]:
+        """The files with what could not be read of a batch, all of which was looked at."""
+        return [file for one in self.topics for file in self._files(spark, one, spans)]
+
+    def _files(self, spark: "SparkSession", topic: TopicAside, spans: Spans) -> list[DataFile]:
+        refuge = self.refuge_of(topic.name)
+        assert refuge is not None, "it is one of these topics"
+        folder = Path(refuge.notes)
+        wanted = topic.spans_of(spans)
+        if self._is_shared(topic, wanted):
+            wanted = {}
+        elif topic.connector == "headrace":
+            looked_for: list[Span] = []
+            while missing := gaps(wanted, notes_in(folder)):
+                if missing == looked_for:
+                    raise PipelineError(f"no task has told what it read of {missing[0]}; run again")
+                looked_for = missing
+                _look_through(spark, topic, refuge, missing)
+        notes = (note for note in notes_in(folder) if not wanted or _is_within(note, wanted))
+        return [file for note in notes for file in note.files]
+
+    def _is_shared(self, topic: TopicAside, wanted: Spans) -> bool:
+        """Whether another source reads these topics too: the batch may end elsewhere for each."""
+        others = (one for one in self.topics if one is not topic)
+        return any(other.spans_of(wanted) for other in others)
+
+
+def without_unreadable(rows: "DataFrame", source: Source, refuge: Refuge) -> "DataFrame":
+    """Rows without those that have an error, for sources that cannot put these aside themselves."""
+    return rows.mapInArrow(_TakeOut(refuge, metadata_prefix(source)), rows.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _TakeOut:
+    """What a task does with rows: those with an error go aside, the others on."""
+
+    refuge: Refuge
+    prefix: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        aside = PutAside(self.refuge, (), 0 if task is None else task.partitionId())
+        try:
+            for batch in batches:
+                errors = batch.column(ERROR)
+                if errors.null_count < len(errors):
+                    aside.put(self._unreadable(batch.filter(errors.is_valid())))
+                yield batch.filter(errors.is_null())
+        except BaseException:
+            aside.abort()
+            raise
+        aside.finish()
+
+    def _unreadable(self, batch: pa.RecordBatch) -> Unreadable:
+        return Unreadable(
+            topic=_column(batch, f"{self.prefix}topic", pa.string()),
+            partition=_column(batch, f"{self.prefix}partition", pa.int32()),
+            offset=_column(batch, f"{self.prefix}offset", pa.int64()),
+            timestamp=_column(batch, f"{self.prefix}timestamp", pa.timestamp("us", "UTC")),
+            error=batch.column(ERROR),
+            payload=_column(batch, PAYLOAD, pa.binary()),
+        )
+
+
+def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+    """A column that tells of the record; nulls where there is none of that name and sort."""
+    if name in batch.schema.names and batch.column(name).type == kind:
+        return batch.column(name)
+    return pa.nulls(batch.num_rows, kind)
+
+
+def _is_within(note: Note, spans: Spans) -> bool:
+    """Whether a note is of this batch, and not of a task of an earlier one that came late."""
+    for one in note.spans:
+        first, end = spans.get(one.topic, {}).get(str(one.partition), (0, 0))
+        if not first <= one.first <= one.end <= end:
+            return False
+    return True
+
+
+def _look_through(
+    spark: "SparkSession", topic: TopicAside, refuge: Refuge, missing: list[Span]
+) -> None:
+    """Have tasks read what the query did not, one stretch of each partition."""
+    stretches: dict[tuple[str, int], Span] = {}
+    for one in missing:
+        stretches.setdefault((one.topic, one.partition), one)
+    options = span_options(
+        topic.options,
+        {
+            name: {str(p): (s.first, s.end) for (t, p), s in stretches.items() if t == name}
+            for name, _ in stretches
+        },
+    )
+    options |= {"failOnDataLoss": "false", OPTION: refuge.to_option()}
+    rows = spark.read.format(topic.connector).options(**options).load()
+    rows.write.format("noop").mode("overwrite").save()

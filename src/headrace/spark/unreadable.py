@@ -1,0 +1,156 @@
+"""Records whose payload cannot be read: put aside by the task that finds it out.
+
+A query may do anything with its rows: filter, join, group, explode. If a record that could not be
+read were among them, as a row of nulls with an error, most queries would lose it or count it in.
+So the source itself takes such records out, before any query: its tasks write them as files of the
+quarantine table, which nobody sees before they are committed, and leave a note of what they read
+and which files they wrote. Whoever commits the batch reads the notes, and knows by their ranges
+whether all of the batch was looked at; Spark need not read what a query has no use for.
+"""
+
+import datetime as dt
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+
+from headrace.lake.data_files import DataFile, FileWriter
+from headrace.lake.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, UNREADABLE
+
+OPTION = "unreadable"
+"""The source's option that holds a `Refuge`; without it such records are rows with an error."""
+
+Spans = Mapping[str, Mapping[str, tuple[int, int]]]
+"""For each topic and partition the first offset and the one after the last."""
+
+
+class Refuge(msgspec.Struct, frozen=True):
+    """Where tasks put what cannot be read, and under whose name."""
+
+    notes: str
+    """A folder for their notes; it is emptied before each batch."""
+    place: str
+    """The quarantine table's."""
+    table: str
+    flow: str
+
+    def to_option(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_option(cls, text: str) -> Self:
+        return msgspec.json.decode(text, type=cls)
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True):
+    """The records of a partition from one offset up to before another."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+
+
+class Note(msgspec.Struct, frozen=True):
+    """What a task has looked at, and the files with what it could not read of it."""
+
+    spans: tuple[Span, ...]
+    files: tuple[DataFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Some records that could not be read; the columns are arrays of one length."""
+
+    topic: Any
+    partition: Any
+    offset: Any
+    timestamp: Any
+    error: Any
+    payload: Any
+
+
+class PutAside:
+    """What one task puts aside, as it goes; memory is bounded by what it is given at a time."""
+
+    def __init__(self, refuge: Refuge, spans: Iterable[Span], share: int = 0) -> None:
+        """Tasks that cannot tell what they read are told apart by the number of their share."""
+        self._refuge = refuge
+        self._spans = tuple(spans)
+        self._share = share
+        self._writer = FileWriter(Path(refuge.place), QUARANTINE_SCHEMA)
+
+    def put(self, records: Unreadable) -> None:
+        count = len(records.error)
+        now = dt.datetime.fromtimestamp(time.time(), dt.UTC)
+        columns = {
+            QUARANTINED_AT: pa.repeat(pa.scalar(now, pa.timestamp("us", "UTC")), count),
+            "table": pa.repeat(self._refuge.table, count),
+            "flow": pa.repeat(self._refuge.flow, count),
+            "rule": pa.repeat(UNREADABLE, count),
+            "reason": records.error,
+            "topic": records.topic,
+            "partition": records.partition,
+            "offset": records.offset,
+            "payload": records.payload,
+            "row": _known(records),
+        }
+        self._writer.write(
+            pa.RecordBatch.from_arrays(
+                [columns[field.name].cast(field.type) for field in QUARANTINE_SCHEMA],
+                schema=QUARANTINE_SCHEMA,
+            )
+        )
+
+    def finish(self) -> None:
+        """Tell what was looked at, whole; a task that is tried again tells it anew."""
+        note = Note(self._spans, tuple(self._writer.close()))
+        share = msgspec.json.encode([self._spans, self._share])
+        name = hashlib.sha256(share).hexdigest()[:32]
+        folder = Path(self._refuge.notes)
+        draft = folder / f".{uuid4().hex}"
+        folder.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(msgspec.json.encode(note))
+        os.replace(draft, folder / f"{name}.json")
+
+    def abort(self) -> None:
+        self._writer.abort()
+
+
+def notes_in(folder: Path) -> Iterator[Note]:
+    """The notes of the tasks that have come to their end."""
+    for path in sorted(folder.glob("*.json")):
+        yield msgspec.json.decode(path.read_bytes(), type=Note)
+
+
+def gaps(spans: Spans, notes: Iterable[Note]) -> list[Span]:
+    """What of some spans no note tells of, in order."""
+    seen: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for note in notes:
+        for one in note.spans:
+            seen.setdefault((one.topic, one.partition), []).append((one.first, one.end))
+    found = []
+    for topic, partitions in spans.items():
+        for partition, (at, end) in partitions.items():
+            for first, last in sorted(seen.get((topic, int(partition)), ())):
+                if at < min(first, end):
+                    found.append(Span(topic, int(partition), at, min(first, end)))
+                at = max(at, last)
+            if at < end:
+                found.append(Span(topic, int(partition), at, end))
+    return found
+
+
+def _known(records: Unreadable) -> pa.Array:
+    """What else is known of each record, as JSON."""
+    times = records.timestamp.to_pylist()
+    told = ({"timestamp": None if at is None else at.isoformat()} for at in times)
+    return pa.array([json.dumps(one) for one in told], pa.string())

@@ -1,0 +1,83 @@
+"""What cannot be read goes to quarantine, whatever a query does with its rows."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from headrace.pipelines.testing import PipelineTest
+from headrace.testing.process import BrokerProcess
+from tests.spark.conftest import MakeTopic
+from tests.spark.pipeline_folders import Folder, send, toml
+
+SCHEMA = "id LONG, tags ARRAY<STRING>"
+TABLES = """
+CREATE STREAMING TABLE staging.exploded DEAD LETTER TOPIC '{letters}'
+  AS SELECT id, explode(tags) AS tag FROM STREAM(sources.events);
+CREATE STREAMING TABLE staging.joined
+  AS SELECT a.id FROM STREAM(sources.events) a JOIN staging.never b ON a.id = b.id;
+CREATE STREAMING TABLE staging.grouped KEYS (one)
+  AS SELECT 1 AS one, count(*) AS n FROM STREAM(sources.events) GROUP BY 1;
+CREATE STREAMING TABLE staging.never AS SELECT id FROM STREAM(sources.events) WHERE false;
+CREATE STREAMING TABLE staging.own
+  AS SELECT id, _error IS NOT NULL AS is_bad FROM STREAM(sources.events);
+CREATE SINK sent TOPIC '{sent}' FORMAT json;
+CREATE FLOW sending AS INSERT INTO sent BY NAME SELECT id FROM STREAM(sources.events);
+"""
+FUNCTION = """
+from headrace import pipelines as dp
+
+
+@dp.table(name="staging.filtered")
+def filtered():
+    return dp.read_stream("sources.events").where("id > 1").select("id")
+
+
+@dp.materialized_view(name="refined.counted")
+def counted():
+    return dp.read("sources.events").groupBy().count()
+"""
+BAD = b"{torn"
+QUARANTINES = (
+    *("staging__exploded", "staging__joined", "staging__grouped", "staging__never"),
+    *("staging__filtered", "sent", "refined__counted"),
+)
+
+
+def test_no_query_loses_what_cannot_be_read_or_makes_nulls_of_it(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    """ARC-4: with reason, place and bytes; also what Spark need not read for the query."""
+    topic, letters, sent = make_topic(partitions=2), make_topic(), make_topic()
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("aside", topic, SCHEMA),
+        tables_sql=TABLES.format(letters=letters, sent=sent),
+        functions_py=FUNCTION,
+    )
+    good = [{"id": 1, "tags": ["a", "b"]}, {"id": 2, "tags": []}]
+    for _ in range(2):
+        send(broker, topic, [*good, BAD])
+        folder.once()
+    for name in QUARANTINES:
+        found = folder.rows(f"quarantine.{name}", "rule", "payload", "topic")
+        assert found == [("unreadable", BAD, topic)] * 2, name
+    assert len({*folder.rows("quarantine.staging__never", "partition", "offset")}) == 2
+    assert folder.rows("staging.exploded", "tag") == ["a", "a", "b", "b"]
+    assert folder.rows("staging.grouped", "n") == [4]
+    assert folder.rows("staging.filtered", "id") == [2, 2]
+    assert folder.rows("staging.joined", "id") == folder.rows("staging.never", "id") == []
+    assert folder.rows("refined.counted", "count") == [4]
+    assert folder.rows("staging.own", "is_bad") == [False] * 4 + [True] * 2
+    assert folder.read_topic(letters) == [BAD] * 2
+    assert sorted(folder.read_topic(sent)) == [b'{"id":1}'] * 2 + [b'{"id":2}'] * 2
+
+
+def test_a_users_test_sees_the_same(tmp_path: Path, spark: SparkSession) -> None:
+    folder = tmp_path / "pipeline"
+    folder.mkdir()
+    (folder / "pipeline.toml").write_text(toml("aside", "events", SCHEMA))
+    (folder / "tables.sql").write_text(TABLES.format(letters="l", sent="s"))
+    tested = PipelineTest(folder, spark, tmp_path / "place")
+    tested.given("sources.events", [b'{"id": 1, "tags": ["a"]}', BAD])
+    tested.run("staging.exploded")
+    assert [row["tag"] for row in tested.rows("staging.exploded")] == ["a"]
+    assert [row["payload"] for row in tested.quarantined("staging.exploded")] == [BAD]

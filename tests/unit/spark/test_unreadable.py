@@ -1,0 +1,92 @@
+"""What cannot be read, put aside by tasks: files, and notes of what was looked at."""
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from headrace.lake.quarantine import QUARANTINE_SCHEMA
+from headrace.spark.unreadable import Note, PutAside, Refuge, Span, Unreadable, gaps, notes_in
+
+NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+SPANS = (Span("orders", 0, 5, 9), Span("orders", 1, 0, 4))
+
+
+@pytest.fixture
+def refuge(tmp_path: Path) -> Refuge:
+    return Refuge(str(tmp_path / "notes"), str(tmp_path / "table"), "staging.o", "f")
+
+
+def unreadable(*offsets: int) -> Unreadable:
+    def column(value: Any, kind: pa.DataType) -> Any:
+        return pa.array([value] * len(offsets), kind)
+
+    return Unreadable(
+        topic=column("orders", pa.string()),
+        partition=column(0, pa.int32()),
+        offset=pa.array(offsets, pa.int64()),
+        timestamp=column(NOON, pa.timestamp("us", "UTC")),
+        error=column("no JSON", pa.string()),
+        payload=column(b"{torn", pa.binary()),
+    )
+
+
+def test_what_is_put_aside_is_a_file_of_quarantine_and_a_note(refuge: Refuge) -> None:
+    aside = PutAside(refuge, SPANS)
+    aside.put(unreadable(6))
+    aside.put(unreadable(7, 8))
+    aside.finish()
+    (note,) = notes_in(Path(refuge.notes))
+    assert (note.spans, sum(file.rows for file in note.files)) == (SPANS, 3)
+    rows = pq.ParquetFile(Path(refuge.place) / note.files[0].path).read()
+    assert rows.schema.equals(QUARANTINE_SCHEMA)
+    first = rows.to_pylist()[0]
+    assert (first["rule"], first["reason"], first["offset"]) == ("unreadable", "no JSON", 6)
+    assert (first["payload"], first["row"]) == (
+        b"{torn",
+        '{"timestamp": "2026-03-01T12:00:00+00:00"}',
+    )
+
+
+def test_a_task_that_is_tried_again_takes_the_place_of_the_first_try(refuge: Refuge) -> None:
+    for count in (1, 2):
+        aside = PutAside(refuge, SPANS)
+        aside.put(unreadable(*range(count)))
+        aside.finish()
+    (note,) = notes_in(Path(refuge.notes))
+    assert sum(file.rows for file in note.files) == 2
+
+
+def test_a_task_that_does_not_come_to_its_end_leaves_nothing(refuge: Refuge) -> None:
+    aside = PutAside(refuge, SPANS)
+    aside.put(unreadable(1))
+    aside.abort()
+    assert list(notes_in(Path(refuge.notes))) == []
+    assert list(Path(refuge.place).rglob("*.parquet")) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "missing"),
+    [
+        ([], [(0, 10)]),
+        ([(0, 10)], []),
+        ([(5, 10), (0, 5)], []),
+        ([(0, 4)], [(4, 10)]),
+        ([(2, 4), (6, 8)], [(0, 2), (4, 6), (8, 10)]),
+        ([(0, 20)], []),
+        ([(12, 20)], [(0, 10)]),
+    ],
+)
+def test_what_nobody_has_looked_at_is_found(
+    seen: list[tuple[int, int]], missing: list[tuple[int, int]]
+) -> None:
+    notes = [Note((Span("orders", 3, first, end),)) for first, end in seen]
+    found = gaps({"orders": {"3": (0, 10)}}, notes)
+    assert found == [Span("orders", 3, first, end) for first, end in missing]
+
+
+def test_a_refuge_travels_as_an_option(refuge: Refuge) -> None:
+    assert Refuge.from_option(refuge.to_option()) == refuge
