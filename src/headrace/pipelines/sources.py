@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 CATEGORY = "_category"
+_WHERE = ("subscribe", "starting", "ending")
+"""How the options begin that say which topics are read, and from where; times win over offsets."""
 
 
 def client_properties(settings: PipelineSettings) -> dict[str, str]:
@@ -43,7 +45,7 @@ def source_options(
 
 def span_options(options: Mapping[str, str], spans: Spans) -> dict[str, str]:
     """The options of a batch that reads these spans and nothing else."""
-    found = {n: v for n, v in options.items() if n not in ("subscribe", "subscribePattern")}
+    found = {n: v for n, v in options.items() if not n.lower().startswith(_WHERE)}
     wanted = {topic: spans[topic] for topic in spans if spans[topic]}
     found["assign"] = json.dumps({t: [int(p) for p in ps] for t, ps in wanted.items()})
     for name, end in (("startingOffsets", 0), ("endingOffsets", 1)):

@@ -6,7 +6,7 @@ where the batch before ended, or where the source was told to start.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -60,9 +60,13 @@ def ends(checkpoint: Path, batch: int) -> list[Ends]:
 
 
 def ranges(checkpoint: Path, batch: int, starts: Ends | None = None) -> Ranges:
-    """What a batch reads; `starts` is where its topics began, for the query's first batch."""
-    before = _positions(ends(checkpoint, batch - 1) if batch else [starts or {}], min)
-    after = _positions(ends(checkpoint, batch), max)
+    """What a batch reads; `starts` is where its topics began, for the query's first batch.
+
+    Of several readers of a place the one that is furthest counts, so that every record is of one
+    batch: that in which it was read first.
+    """
+    before = _positions(ends(checkpoint, batch - 1) if batch else [starts or {}])
+    after = _positions(ends(checkpoint, batch))
     found = Ranges()
     for (kind, name, partition), to in after.items():
         origin = before.get((kind, name, partition), 0)
@@ -73,21 +77,19 @@ def ranges(checkpoint: Path, batch: int, starts: Ends | None = None) -> Ranges:
     return found
 
 
-def _positions(
-    sources: list[Ends], choose: Callable[[int, int], int]
-) -> dict[tuple[str, str, str], int]:
-    """Every place that is read, with the position in it, of several readers the chosen one."""
+def _positions(sources: list[Ends]) -> dict[tuple[str, str, str], int]:
+    """Every place that is read, with the furthest position in it."""
     found: dict[tuple[str, str, str], int] = {}
     for source in sources:
         if isinstance(source.get("table"), str):
             place, at = ("table", source["table"], ""), int(source["version"])
-            found[place] = choose(found.get(place, at), at)
+            found[place] = max(found.get(place, at), at)
             continue
         for topic, partitions in source.items():
             if isinstance(partitions, dict):
                 for partition, offset in partitions.items():
                     place, at = ("topic", topic, str(partition)), int(offset)
-                    found[place] = choose(found.get(place, at), at)
+                    found[place] = max(found.get(place, at), at)
     return found
 
 

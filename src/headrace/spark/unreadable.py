@@ -77,19 +77,26 @@ class Unreadable:
     error: Any
     payload: Any
 
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What is the same of a record whenever it is read."""
+        return self.topic, self.partition, self.offset, self.payload
+
 
 class PutAside:
     """What one task puts aside, as it goes; memory is bounded by what it is given at a time."""
 
-    def __init__(self, refuge: Refuge, spans: Iterable[Span], share: int = 0) -> None:
-        """Tasks that cannot tell what they read are told apart by the number of their share."""
+    def __init__(self, refuge: Refuge, spans: Iterable[Span] = ()) -> None:
+        """`spans` is what the task reads; one that cannot tell is known by what it puts aside."""
         self._refuge = refuge
         self._spans = tuple(spans)
-        self._share = share
+        self._name = hashlib.sha256(msgspec.json.encode(self._spans))
         self._writer = FileWriter(Path(refuge.place), QUARANTINE_SCHEMA)
 
     def put(self, records: Unreadable) -> None:
         count = len(records.error)
+        if not self._spans:
+            self._name.update(repr([one.to_pylist() for one in records.identity]).encode())
         now = dt.datetime.fromtimestamp(time.time(), dt.UTC)
         columns = {
             QUARANTINED_AT: pa.repeat(pa.scalar(now, pa.timestamp("us", "UTC")), count),
@@ -113,13 +120,13 @@ class PutAside:
     def finish(self) -> None:
         """Tell what was looked at, whole; a task that is tried again tells it anew."""
         note = Note(self._spans, tuple(self._writer.close()))
-        share = msgspec.json.encode([self._spans, self._share])
-        name = hashlib.sha256(share).hexdigest()[:32]
+        if not note.spans and not note.files:
+            return
         folder = Path(self._refuge.notes)
         draft = folder / f".{uuid4().hex}"
         folder.mkdir(parents=True, exist_ok=True)
         draft.write_bytes(msgspec.json.encode(note))
-        os.replace(draft, folder / f"{name}.json")
+        os.replace(draft, folder / f"{self._name.hexdigest()[:32]}.json")
 
     def abort(self) -> None:
         self._writer.abort()
@@ -129,6 +136,39 @@ def notes_in(folder: Path) -> Iterator[Note]:
     """The notes of the tasks that have come to their end."""
     for path in sorted(folder.glob("*.json")):
         yield msgspec.json.decode(path.read_bytes(), type=Note)
+
+
+def chosen(notes: Iterable[Note], spans: Spans | None = None) -> list[Note]:
+    """Those notes that are of these spans, of which no two tell of the same record.
+
+    Notes may overlap where a topic is read more than once for a batch: by readers that stand
+    at different offsets, or by jobs that were planned one after the other. The larger is taken,
+    and whatever the others know besides is found by `gaps`.
+    """
+    found: list[Note] = []
+    taken: dict[tuple[str, int], list[Span]] = {}
+    for note in sorted(notes, key=lambda one: -sum(span.end - span.first for span in one.spans)):
+        if spans is not None and not all(_is_within(one, spans) for one in note.spans):
+            continue
+        places = [(one, taken.setdefault((one.topic, one.partition), [])) for one in note.spans]
+        if any(
+            one.first < other.end and other.first < one.end for one, at in places for other in at
+        ):
+            continue
+        for one, at in places:
+            at.append(one)
+        found.append(note)
+    return found
+
+
+def _is_within(one: Span, spans: Spans) -> bool:
+    """Whether a task read for these spans, and was not a late one of an earlier batch.
+
+    One that began at 0 and goes into the span read a topic that was made anew, and has grown past
+    where the old one was left.
+    """
+    first, end = spans.get(one.topic, {}).get(str(one.partition), (0, 0))
+    return (first <= one.first or one.first == 0) and first < one.end <= end
 
 
 def gaps(spans: Spans, notes: Iterable[Note]) -> list[Span]:

@@ -9,7 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
-from headrace.spark.unreadable import Note, PutAside, Refuge, Span, Unreadable, gaps, notes_in
+from headrace.spark.unreadable import (
+    Note,
+    PutAside,
+    Refuge,
+    Span,
+    Unreadable,
+    chosen,
+    gaps,
+    notes_in,
+)
 
 NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 SPANS = (Span("orders", 0, 5, 9), Span("orders", 1, 0, 4))
@@ -60,6 +69,18 @@ def test_a_task_that_is_tried_again_takes_the_place_of_the_first_try(refuge: Ref
     assert sum(file.rows for file in note.files) == 2
 
 
+def test_tasks_that_cannot_tell_what_they_read_are_known_by_what_they_found(
+    refuge: Refuge,
+) -> None:
+    """One of them may be run again, by another job, as a part of a larger one."""
+    for offsets in ((1,), (2, 3), (), (1,)):
+        aside = PutAside(refuge)
+        aside.put(unreadable(*offsets))
+        aside.finish()
+    notes = chosen(notes_in(Path(refuge.notes)), {"orders": {"0": (50, 60)}})
+    assert sorted(sum(file.rows for file in note.files) for note in notes) == [1, 2]
+
+
 def test_a_task_that_does_not_come_to_its_end_leaves_nothing(refuge: Refuge) -> None:
     aside = PutAside(refuge, SPANS)
     aside.put(unreadable(1))
@@ -86,6 +107,40 @@ def test_what_nobody_has_looked_at_is_found(
     notes = [Note((Span("orders", 3, first, end),)) for first, end in seen]
     found = gaps({"orders": {"3": (0, 10)}}, notes)
     assert found == [Span("orders", 3, first, end) for first, end in missing]
+
+
+@pytest.mark.parametrize(
+    ("seen", "taken"),
+    [
+        ([(10, 15), (15, 20)], [(10, 15), (15, 20)]),
+        ([(10, 15), (10, 20)], [(10, 20)]),
+        ([(10, 16), (14, 20)], [(10, 16)]),
+        ([(5, 10), (20, 25), (12, 25)], []),
+        ([(5, 20)], []),
+        ([(0, 20)], [(0, 20)]),
+        ([(0, 10)], []),
+    ],
+    ids=[
+        "parts",
+        "a job planned later",
+        "readers at different offsets",
+        "of other batches",
+        "a reader that is behind",
+        "a topic made anew that has grown past the old one",
+        "the first batch",
+    ],
+)
+def test_no_record_is_taken_from_two_notes_or_from_another_batch(
+    seen: list[tuple[int, int]], taken: list[tuple[int, int]]
+) -> None:
+    notes = [Note((Span("orders", 3, first, end),)) for first, end in seen]
+    found = chosen(notes, {"orders": {"3": (10, 20)}})
+    assert [(one.first, one.end) for note in found for one in note.spans] == taken
+
+
+def test_of_a_topic_that_is_read_whole_the_larger_look_counts() -> None:
+    notes = [Note((Span("orders", 3, 0, end),)) for end in (7, 9)]
+    assert chosen(notes) == notes[1:]
 
 
 def test_a_refuge_travels_as_an_option(refuge: Refuge) -> None:

@@ -4,6 +4,7 @@ Who names `_error`, to choose by it or to keep it, means to: such a query gets t
 rows. From any other they are kept away, and go to quarantine.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any
@@ -12,6 +13,8 @@ from headrace.pipelines.analysing.original_bytes import speaks_of
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.model import ERROR, Pipeline, Query, TemporaryView
 from headrace.pipelines.names import is_source
+
+_WORD = re.compile(rf"\b{ERROR}\b", re.IGNORECASE)
 
 
 def unhandled(
@@ -85,11 +88,11 @@ def _names_of(code: CodeType) -> Iterator[str]:
 
 
 def _has_word(code: CodeType) -> bool:
-    """Whether a text or a name in the code is or contains the column's name."""
-    if any(ERROR in name for name in code.co_names):
+    """Whether a name in the code is the column's, or a text has it as a word."""
+    if ERROR in code.co_names:
         return True
     return any(
-        _has_word(one) if isinstance(one, CodeType) else ERROR in _text(one)
+        _has_word(one) if isinstance(one, CodeType) else _WORD.search(_text(one)) is not None
         for one in code.co_consts
     )
 

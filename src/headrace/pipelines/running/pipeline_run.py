@@ -331,7 +331,11 @@ class PipelineRun:
         quarantine = self.quarantine_of(table)
         if not sources or quarantine is None:
             return None
-        state = self.state.flow(name, self.generation_of(table))
+        flow = next((one for one in self.pipeline.flows if one.name == name), None)
+        if flow is None:
+            state = self.state.flow(name, self.generation_of(table))
+        else:
+            state = self.flow_state(flow)
         notes = state.directory.absolute() / ("redriven" if is_redriven else "unreadable")
         place = quarantine.table.place.absolute()
         settings = self.pipeline.settings

@@ -7,11 +7,12 @@ rest is looked through in a job of its own: what cannot be read is kept, whateve
 
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 
 from headrace.lake.data_files import DataFile
@@ -20,18 +21,30 @@ from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.sources import metadata_prefix, source_options, span_options
 from headrace.spark.unreadable import (
     OPTION,
-    Note,
     PutAside,
     Refuge,
     Span,
     Spans,
     Unreadable,
+    chosen,
     gaps,
     notes_in,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_NOT_OF_PAYLOADS = frozenset(
+    {
+        *("subscribe", "subscribepattern", "startingoffsets", "startingtimestamp"),
+        *("startingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy", "group"),
+        *("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "maxbytespertrigger"),
+        *("minpartitions", "maxrecordsperpartition", "pushfilters", "startslocation"),
+        *("includeheaders", "metadataprefix", "keeppayloads"),
+    }
+)
+"""Options that say where a source reads and what else it tells of a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +63,14 @@ class TopicAside:
         options = source_options(source, settings) if source.connector == "headrace" else {}
         given = {n: v for n, v in options.items() if n.lower() not in ("columns", "failondataloss")}
         return cls(source.name, source.connector, topics, source.topic_pattern, given)
+
+    @property
+    def reading(self) -> tuple[object, ...]:
+        """What decides which records it cannot read, wherever it reads them."""
+        if self.connector != "headrace":
+            return (self.name,)
+        given = {name.lower(): value for name, value in self.options.items()}
+        return tuple(sorted(item for item in given.items() if item[0] not in _NOT_OF_PAYLOADS))
 
     def spans_of(self, spans: Spans) -> dict[str, dict[str, tuple[int, int]]]:
         """Those of a batch that are this source's; a topic that was made anew begins at 0."""
@@ -75,12 +96,16 @@ class SettingAside:
     topics: tuple[TopicAside, ...]
 
     def refuge_of(self, source: str) -> Refuge | None:
-        """Where a source's tasks put what they cannot read; None if that is the query's to do."""
-        if source not in (one.name for one in self.topics):
-            return None
-        return Refuge(
-            f"{self.refuge.notes}/{source}", self.refuge.place, self.refuge.table, self.refuge.flow
-        )
+        """Where a source's tasks put what they cannot read; None if that is the query's to do.
+
+        Sources that read alike share a folder: what they find in the same topic counts once.
+        """
+        for alike in self._alike():
+            if source in (one.name for one in alike):
+                return msgspec.structs.replace(
+                    self.refuge, notes=f"{self.refuge.notes}/{alike[0].name}"
+                )
+        return None
 
     def begin(self) -> None:
         """Forget what earlier batches, or this one before a crash, have noted."""
@@ -88,29 +113,33 @@ class SettingAside:
 
     def end(self, spark: "SparkSession", spans: Spans) -> list[DataFile]:
         """The files with what could not be read of a batch, all of which was looked at."""
-        return [file for one in self.topics for file in self._files(spark, one, spans)]
+        return [file for alike in self._alike() for file in self._files(spark, alike, spans)]
 
-    def _files(self, spark: "SparkSession", topic: TopicAside, spans: Spans) -> list[DataFile]:
-        refuge = self.refuge_of(topic.name)
+    def _files(
+        self, spark: "SparkSession", alike: Sequence[TopicAside], spans: Spans
+    ) -> list[DataFile]:
+        refuge = self.refuge_of(alike[0].name)
         assert refuge is not None, "it is one of these topics"
-        folder = Path(refuge.notes)
-        wanted = topic.spans_of(spans)
-        if self._is_shared(topic, wanted):
-            wanted = {}
-        elif topic.connector == "headrace":
-            looked_for: list[Span] = []
-            while missing := gaps(wanted, notes_in(folder)):
-                if missing == looked_for:
-                    raise PipelineError(f"no task has told what it read of {missing[0]}; run again")
-                looked_for = missing
-                _look_through(spark, topic, refuge, missing)
-        notes = (note for note in notes_in(folder) if not wanted or _is_within(note, wanted))
-        return [file for note in notes for file in note.files]
+        wanted: dict[str, Mapping[str, tuple[int, int]]] = {}
+        for one in alike:
+            wanted |= one.spans_of(spans)
+        looked_for: list[Span] = []
+        while True:
+            notes = chosen(notes_in(Path(refuge.notes)), wanted or None)
+            missing = gaps(wanted, notes)
+            if not missing:
+                return [file for note in notes for file in note.files]
+            if missing == looked_for:
+                raise PipelineError(f"no task has told what it read of {missing[0]}; run again")
+            looked_for = missing
+            _look_through(spark, alike[0], refuge, missing)
 
-    def _is_shared(self, topic: TopicAside, wanted: Spans) -> bool:
-        """Whether another source reads these topics too: the batch may end elsewhere for each."""
-        others = (one for one in self.topics if one is not topic)
-        return any(other.spans_of(wanted) for other in others)
+    def _alike(self) -> list[list[TopicAside]]:
+        """The sources, those together that read alike."""
+        found: dict[tuple[object, ...], list[TopicAside]] = {}
+        for one in self.topics:
+            found.setdefault(one.reading, []).append(one)
+        return list(found.values())
 
 
 def without_unreadable(rows: "DataFrame", source: Source, refuge: Refuge) -> "DataFrame":
@@ -126,10 +155,7 @@ class _TakeOut:
     prefix: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
-        aside = PutAside(self.refuge, (), 0 if task is None else task.partitionId())
+        aside = PutAside(self.refuge)
         try:
             for batch in batches:
                 errors = batch.column(ERROR)
@@ -157,15 +183,6 @@ def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
     if name in batch.schema.names and batch.column(name).type == kind:
         return batch.column(name)
     return pa.nulls(batch.num_rows, kind)
-
-
-def _is_within(note: Note, spans: Spans) -> bool:
-    """Whether a note is of this batch, and not of a task of an earlier one that came late."""
-    for one in note.spans:
-        first, end = spans.get(one.topic, {}).get(str(one.partition), (0, 0))
-        if not first <= one.first <= one.end <= end:
-            return False
-    return True
 
 
 def _look_through(

@@ -74,6 +74,10 @@ def test_who_names_the_error_takes_care_of_it(
             "rows = dp.read_stream('sources.orders')\n    return rows.where(~rows._error)",
             [],
         ),
+        (
+            "rows = dp.read_stream('sources.orders')\n    return rows.where('last_error > 0')",
+            ["orders"],
+        ),
         ("return readable(dp.read_stream('sources.orders'))", []),
         ("return (lambda rows: rows.drop('_error'))(dp.read_stream('sources.orders'))", []),
     ],

@@ -1,9 +1,10 @@
-"""Which part of a batch is a source's, and which notes are of the batch."""
+"""Which part of a batch is a source's, and which sources find the same records unreadable."""
 
 import pytest
 
 from headrace.pipelines.model import PipelineSettings, Place, Source
-from headrace.pipelines.running.setting_aside import TopicAside
+from headrace.pipelines.running.setting_aside import SettingAside, TopicAside
+from headrace.spark.unreadable import Refuge
 
 SPANS = {"orders": {"0": (3, 9), "1": (9, 2)}, "prices": {"0": (0, 1)}}
 
@@ -26,3 +27,24 @@ def test_a_topic_that_was_made_anew_begins_at_its_beginning() -> None:
     source = Source("orders", Place("f", 1), topic="orders")
     found = TopicAside.of(source, PipelineSettings("shop")).spans_of(SPANS)
     assert found == {"orders": {"0": (3, 9), "1": (0, 2)}}
+
+
+def test_sources_that_read_alike_find_the_same_records_once() -> None:
+    """Two of one topic with rules of their own, and one that has another schema."""
+    place, settings = Place("f", 1), PipelineSettings("shop")
+    sources = (
+        Source("big", place, topic="orders", format="json", schema="id INT", where="id > 9"),
+        Source(
+            "small",
+            place,
+            topic="orders",
+            format="json",
+            schema="id INT",
+            options={"metadataPrefix": "_", "MaxOffsetsPerTrigger": "5"},
+        ),
+        Source("other", place, topic="orders", format="json", schema="id STRING"),
+    )
+    topics = tuple(TopicAside.of(source, settings) for source in sources)
+    aside = SettingAside(Refuge("notes", "place", "staging.o", "f"), topics)
+    found = [aside.refuge_of(source.name) for source in sources]
+    assert [one and one.notes for one in found] == ["notes/big", "notes/big", "notes/other"]
