@@ -91,15 +91,17 @@ class PutAside:
         self._refuge = refuge
         self._spans = tuple(spans)
         self._name = hashlib.sha256(msgspec.json.encode(self._spans))
+        # One moment for all: redriven rows are known by the moments at which they were refused.
+        now = dt.datetime.fromtimestamp(time.time(), dt.UTC)
+        self._now = pa.scalar(now, pa.timestamp("us", "UTC"))
         self._writer = FileWriter(Path(refuge.place), QUARANTINE_SCHEMA)
 
     def put(self, records: Unreadable) -> None:
         count = len(records.error)
         if not self._spans:
             self._name.update(repr([one.to_pylist() for one in records.identity]).encode())
-        now = dt.datetime.fromtimestamp(time.time(), dt.UTC)
         columns = {
-            QUARANTINED_AT: pa.repeat(pa.scalar(now, pa.timestamp("us", "UTC")), count),
+            QUARANTINED_AT: pa.repeat(self._now, count),
             "table": pa.repeat(self._refuge.table, count),
             "flow": pa.repeat(self._refuge.flow, count),
             "rule": pa.repeat(UNREADABLE, count),
