@@ -315,13 +315,19 @@ def test_a_replay_that_must_be_equal_is_refused_by_values_and_its_tables_can_be_
 def test_a_backfill_brings_what_came_before_the_start_and_only_once(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
-    topic = make_topic(partitions=2)
+    """Of two topics that a flow puts together, each by its own source."""
+    topic, other = make_topic(partitions=2), make_topic()
+    is_late = 'startingOffsets = "latest"\n'
+    events = toml("late", topic, SCHEMA)
+    others = events[events.index("[sources") :].replace("events", "others").replace(topic, other)
     folder.write(
-        pipeline_toml=toml("late", topic, SCHEMA)
-        + '[sources.events.options]\nstartingOffsets = "latest"\n',
-        tables_sql="CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.events);",
+        pipeline_toml=f"{events}[sources.events.options]\n{is_late}"
+        f"{others}[sources.others.options]\n{is_late}",
+        tables_sql="CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.events)"
+        " UNION ALL SELECT id FROM STREAM(sources.others);",
     )
-    send(folder.broker, topic, (order(n) for n in range(30)))
+    send(folder.broker, topic, (order(n) for n in range(20)))
+    send(folder.broker, other, [*(order(n) for n in range(20, 30)), b"{torn"])
     folder.once()
     send(folder.broker, topic, (order(n) for n in range(30, 40)))
     folder.once()
@@ -329,6 +335,7 @@ def test_a_backfill_brings_what_came_before_the_start_and_only_once(
     for _ in range(2):
         backfill(folder.path, "raw.o", overrides=folder.overrides, spark=folder.spark)
     assert folder.rows("raw.o", "id") == list(range(40))
+    assert folder.rows("quarantine.raw__o", "topic", "payload") == [(other, b"{torn")]
 
 
 def test_change_events_keep_a_table_by_key_in_spite_of_their_order(

@@ -1,6 +1,7 @@
 """Topics as a pipeline reads them: where they are, how their payloads are read, what may enter."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -41,6 +42,17 @@ def source_options(
         if source.schema is not None:
             options["schema"] = source.schema
     return {**options, **source.options}
+
+
+def spans_of(source: Source, spans: Spans) -> dict[str, Mapping[str, tuple[int, int]]]:
+    """Those of some spans that are of topics which a source reads."""
+    topics = {topic.strip() for topic in (source.topic or source.name).split(",")}
+    pattern = source.topic_pattern
+    return {
+        topic: partitions
+        for topic, partitions in spans.items()
+        if (topic in topics if pattern is None else re.fullmatch(pattern, topic) is not None)
+    }
 
 
 def span_options(options: Mapping[str, str], spans: Spans) -> dict[str, str]:

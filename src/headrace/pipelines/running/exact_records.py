@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from headrace.pipelines.model import Source
 from headrace.pipelines.running.reading import TableReads
-from headrace.pipelines.sources import admitted, source_options, span_options
+from headrace.pipelines.sources import admitted, source_options, span_options, spans_of
 from headrace.spark.unreadable import Spans
 
 if TYPE_CHECKING:
@@ -12,8 +12,15 @@ if TYPE_CHECKING:
 
 
 def read_between(reads: TableReads, source: Source, spans: Spans) -> "DataFrame":
-    """The records of a source in these spans, decoded and admitted as they are in a stream."""
-    return admitted(records_between(reads, source, spans), source)
+    """The records of a source in these spans, decoded and admitted as they are in a stream.
+
+    The spans may be of other topics too, which the flow reads by other sources.
+    """
+    own = spans_of(source, spans)
+    if any(own.values()):
+        return admitted(records_between(reads, source, own), source)
+    options = source_options(source, reads.pipeline.settings)
+    return admitted(reads.loaded(reads.spark.read, source, options).limit(0), source)
 
 
 def records_between(

@@ -5,7 +5,6 @@ of a batch is done. Where Spark has not read all of a batch, since the query had
 rest is looked through in a job of its own: what cannot be read is kept, whatever a query wants.
 """
 
-import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ import pyarrow as pa
 from headrace.lake.data_files import DataFile
 from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.sources import metadata_prefix, source_options, span_options
+from headrace.pipelines.sources import metadata_prefix, source_options, span_options, spans_of
 from headrace.spark.unreadable import (
     OPTION,
     PutAside,
@@ -51,23 +50,23 @@ _NOT_OF_PAYLOADS = frozenset(
 class TopicAside:
     """A source of a flow, and how the rest of a batch is read from it."""
 
-    name: str
-    connector: str
-    topics: tuple[str, ...]
-    pattern: str | None
+    source: Source = field(repr=False)
     options: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def of(cls, source: Source, settings: PipelineSettings) -> "TopicAside":
-        topics = tuple(topic.strip() for topic in (source.topic or source.name).split(","))
         options = source_options(source, settings) if source.connector == "headrace" else {}
         given = {n: v for n, v in options.items() if n.lower() not in ("columns", "failondataloss")}
-        return cls(source.name, source.connector, topics, source.topic_pattern, given)
+        return cls(source, given)
+
+    @property
+    def name(self) -> str:
+        return self.source.name
 
     @property
     def reading(self) -> tuple[object, ...]:
         """What decides which records it cannot read, wherever it reads them."""
-        if self.connector != "headrace":
+        if self.source.connector != "headrace":
             return (self.name,)
         given = {name.lower(): value for name, value in self.options.items()}
         return tuple(sorted(item for item in given.items() if item[0] not in _NOT_OF_PAYLOADS))
@@ -79,12 +78,7 @@ class TopicAside:
                 partition: (first if first <= end else 0, end)
                 for partition, (first, end) in partitions.items()
             }
-            for topic, partitions in spans.items()
-            if (
-                topic in self.topics
-                if self.pattern is None
-                else re.fullmatch(self.pattern, topic) is not None
-            )
+            for topic, partitions in spans_of(self.source, spans).items()
         }
 
 
@@ -200,5 +194,5 @@ def _look_through(
         },
     )
     options |= {"failOnDataLoss": "false", OPTION: refuge.to_option()}
-    rows = spark.read.format(topic.connector).options(**options).load()
+    rows = spark.read.format(topic.source.connector).options(**options).load()
     rows.write.format("noop").mode("overwrite").save()
