@@ -18,6 +18,7 @@ AGAIN = """
 [sources.events.options]
 maxOffsetsPerTrigger = 3
 startingTimestamp = 1
+startingOffsetsByTimestampStrategy = "latest"
 [sources.again]
 topic = "{topic}"
 format = "json"
@@ -120,9 +121,11 @@ def test_no_query_loses_what_cannot_be_read_or_makes_nulls_of_it(
 
 
 def test_a_users_test_sees_the_same(tmp_path: Path, spark: SparkSession) -> None:
+    """Without a cluster: no dead letters are sent, and quarantine has what they would say."""
     folder = tmp_path / "pipeline"
     folder.mkdir()
-    settings = toml("aside", "events", SCHEMA) + AGAIN.format(topic="events", schema=SCHEMA)
+    nowhere = toml("aside", "events", SCHEMA, bootstrap="127.0.0.1:1")
+    settings = nowhere + AGAIN.format(topic="events", schema=SCHEMA)
     (folder / "pipeline.toml").write_text(settings)
     (folder / "tables.sql").write_text(TABLES.format(letters="l", sent="s"))
     tested = PipelineTest(folder, spark, tmp_path / "place")
