@@ -348,7 +348,7 @@ def generations(
     from headrace.pipelines.running.generations import listed
 
     (pipeline,) = load_all([folder], overrides or Overrides())
-    return listed(Lake(pipeline.settings.lake), pipeline.settings.name)
+    return listed(Lake(pipeline.settings.lake), pipeline)
 
 
 def drop_generation(

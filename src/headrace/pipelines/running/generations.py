@@ -8,8 +8,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from headrace.lake.catalog import Entry, Lake
-from headrace.pipelines.model import Pipeline
+from headrace.lake.merging import layers_of
+from headrace.pipelines.model import MergedView, Pipeline
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.layers import batch_name, speed_name
 from headrace.pipelines.running.state import PipelineState
 from headrace.runtime import files
 
@@ -34,13 +36,14 @@ class Dropped:
     freed_bytes: int
 
 
-def listed(lake: Lake, pipeline: str) -> list[TableGeneration]:
+def listed(lake: Lake, pipeline: Pipeline) -> list[TableGeneration]:
     """All generations of the tables of a pipeline, with what they take on disk."""
+    idle = _idle_layers(lake, pipeline)
     return [
-        _measured(lake, entry, number)
+        _measured(lake, entry, number, is_live=number == entry.current and entry.name not in idle)
         for entry in lake.entries()
         for number in sorted(entry.generations)
-        if entry.generations[number].pipeline == pipeline
+        if entry.generations[number].pipeline == pipeline.settings.name
     ]
 
 
@@ -59,7 +62,7 @@ def drop(lake: Lake, state: PipelineState, pipeline: Pipeline, generation: int) 
     ]
     old = [entry.name for entry in entries if entry.current not in (None, generation)]
     if not old:
-        raise PipelineError(_refusal(lake, name, generation, is_there=bool(entries)))
+        raise PipelineError(_refusal(lake, pipeline, generation))
     state.note_drop(generation, old)
     freed = 0
     for table in old:
@@ -74,23 +77,39 @@ def _flow_names(pipeline: Pipeline, tables: Collection[str]) -> list[str]:
     return [*tables, *(flow.name for flow in pipeline.flows if flow.target in tables)]
 
 
-def _refusal(lake: Lake, pipeline: str, generation: int, *, is_there: bool) -> str:
-    if is_there:
+def _idle_layers(lake: Lake, pipeline: Pipeline) -> set[str]:
+    """The layers of merged views that nobody reads, since the pipeline was turned to kappa.
+
+    They stay as they are, for the way back to lambda.
+    """
+    views = [one.name for one in pipeline.datasets.values() if isinstance(one, MergedView)]
+    layers = {layer for view in views for layer in (batch_name(view), speed_name(view))}
+    return layers.difference(*(layers_of(view) for view in lake.views().values()))
+
+
+def _refusal(lake: Lake, pipeline: Pipeline, generation: int) -> str:
+    name, found = pipeline.settings.name, listed(lake, pipeline)
+    there = [one for one in found if one.generation == generation]
+    if any(one.is_live for one in there):
         return (
-            f"generation {generation} of {pipeline} is the one that counts; it is never removed."
+            f"generation {generation} of {name} is the one that counts; it is never removed."
             " Switch first, with `headrace pipelines replay`, or `replay --back`"
         )
-    numbers = {one.generation for one in listed(lake, pipeline)}
-    found = ", ".join(map(str, sorted(numbers))) or "none"
-    return f"{pipeline} has no generation {generation}; there are: {found}"
+    if there:
+        return (
+            f"{', '.join(one.table for one in there)} of generation {generation} are what {name}"
+            " goes on with when its `architecture` is changed back; they are not removed"
+        )
+    numbers = ", ".join(map(str, sorted({one.generation for one in found}))) or "none"
+    return f"{name} has no generation {generation}; there are: {numbers}"
 
 
-def _measured(lake: Lake, entry: Entry, generation: int) -> TableGeneration:
+def _measured(lake: Lake, entry: Entry, generation: int, *, is_live: bool) -> TableGeneration:
     table = lake.table(entry.name, generation)
     return TableGeneration(
         table=entry.name,
         generation=generation,
-        is_live=entry.current == generation,
+        is_live=is_live,
         rows=sum(max(file.rows, 0) for file in table.files()),
         size_bytes=files.tree_size(str(table.place)),
     )

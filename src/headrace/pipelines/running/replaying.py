@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 from headrace.client.admin import Admin
 from headrace.client.partitions import EARLIEST
 from headrace.lake import comparing, merging
+from headrace.lake.catalog import Lake
 from headrace.lake.comparing import Contents
 from headrace.lake.quarantine import QUARANTINED_AT
-from headrace.pipelines.model import Flow, MergedView, Pipeline, Sink, StreamingTable
+from headrace.pipelines.model import Architecture, Flow, MergedView, Pipeline, Sink, StreamingTable
 from headrace.pipelines.names import is_quarantine, refusing_table, zone_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.pipeline_run import FIRST_GENERATION, PipelineRun
@@ -70,6 +71,7 @@ def build(
 ) -> Replay:
     """Fill the next generation of the pipeline's tables, all but those of the kept zones."""
     current = PipelineRun(spark, pipeline)
+    check_architecture(current.lake, pipeline)
     current.prepare(is_rebuilt=lambda table: is_built_anew(table, keep))
     generations = next_generations(current, keep)
     if not generations:
@@ -93,6 +95,28 @@ def build(
         if rows_moved(renewed) - before < CAUGHT_UP_ROWS or is_stopped():
             break
     return Replay(generations, tuple(compare(current, generations)))
+
+
+def check_architecture(lake: Lake, pipeline: Pipeline) -> None:
+    """Refuse to replay merged views that are still kept in the other architecture's way.
+
+    Those of the new one are empty or behind until a run has filled them. To compare with them, and
+    to go back to them, would be to something that readers never saw.
+    """
+    catalog, chosen = lake.catalog(), pipeline.settings.architecture
+    for view in pipeline.datasets.values():
+        if not isinstance(view, MergedView):
+            continue
+        entry = catalog.tables.get(view.name)
+        is_whole = entry is not None and entry.current is not None
+        is_other = is_whole if chosen is Architecture.LAMBDA else view.name in catalog.views
+        if is_other:
+            raise PipelineError(
+                f'{view.name} is not kept as `architecture = "{chosen.value}"` asks yet: no run'
+                " has followed that change, so there is nothing to compare with or to go back to."
+                " Run the pipeline first, as by `headrace pipelines run --once`; or replay with the"
+                " architecture of before, and change it afterwards"
+            )
 
 
 def check_kept(run: PipelineRun, generations: Mapping[str, int]) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from headrace.lake.catalog import Lake
+from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.generations import drop, listed
@@ -18,6 +18,8 @@ TABLES = """
 CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.orders);
 CREATE STREAMING TABLE staging.o;
 CREATE FLOW f AS INSERT INTO staging.o BY NAME SELECT id FROM STREAM(raw.o);
+CREATE MERGED VIEW refined.n MERGE (n SUM) AS
+    SELECT id, count(*) AS n FROM STREAM(raw.o) GROUP BY id;
 """
 
 
@@ -48,14 +50,14 @@ def state(lake: Lake) -> PipelineState:
     return state
 
 
-def test_all_generations_are_listed_with_what_they_take(lake: Lake) -> None:
-    found = [(one.table, one.generation, one.is_live, one.rows) for one in listed(lake, "shop")]
+def test_all_generations_are_listed_with_what_they_take(lake: Lake, pipeline: Pipeline) -> None:
+    found = [(one.table, one.generation, one.is_live, one.rows) for one in listed(lake, pipeline)]
     assert found == [
         ("raw.o", 1, True, 3),
         ("staging.o", 1, False, 1),
         ("staging.o", 2, True, 2),
     ]
-    assert all(one.size_bytes > 0 for one in listed(lake, "shop"))
+    assert all(one.size_bytes > 0 for one in listed(lake, pipeline))
 
 
 def test_an_old_generation_goes_with_its_checkpoints_and_says_what_it_frees(
@@ -63,7 +65,7 @@ def test_an_old_generation_goes_with_its_checkpoints_and_says_what_it_frees(
 ) -> None:
     """Of a number that raw has too only what does not count goes."""
     place = lake.table("staging.o", 1).place
-    size = next(one.size_bytes for one in listed(lake, "shop") if not one.is_live)
+    size = next(one.size_bytes for one in listed(lake, pipeline) if not one.is_live)
     dropped = drop(lake, state, pipeline, 1)
     assert dropped.tables == ("staging.o",)
     assert dropped.freed_bytes > size
@@ -93,3 +95,28 @@ def test_a_generation_that_there_is_not_is_told(
 ) -> None:
     with pytest.raises(PipelineError, match="no generation 7; there are: 1, 2"):
         drop(lake, state, pipeline, 7)
+
+
+def test_layers_count_only_while_readers_see_them(
+    lake: Lake, state: PipelineState, pipeline: Pipeline
+) -> None:
+    """Turned to kappa, a pipeline keeps the layers for the way back to lambda."""
+    layers = ("refined.n__batch", "refined.n__speed")
+    for name in layers:
+        lake.create(name, SCHEMA, pipeline="shop", generation=3)
+        lake.switch({name: 3})
+    lake.put_view("refined.n", MergedViewEntry("refined.n", ("id",), {"n": "sum"}, *layers, "shop"))
+    assert [one.table for one in listed(lake, pipeline) if one.is_live] == [
+        "raw.o",
+        *layers,
+        "staging.o",
+    ]
+    lake.hide("refined.n")
+    lake.create("refined.n", SCHEMA, pipeline="shop")
+    assert [one.table for one in listed(lake, pipeline) if one.is_live] == [
+        "raw.o",
+        "refined.n",
+        "staging.o",
+    ]
+    with pytest.raises(PipelineError, match="__speed of generation 3 are what shop goes on with"):
+        drop(lake, state, pipeline, 3)

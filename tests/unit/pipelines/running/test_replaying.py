@@ -1,11 +1,15 @@
-"""What a replay knows of the tables that it compares."""
+"""What a replay knows of the tables that it compares, and when it does not begin."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from headrace.pipelines.model import Pipeline
-from headrace.pipelines.running.replaying import keys_of
+from headrace.lake.catalog import Lake, MergedViewEntry
+from headrace.pipelines.model import Architecture, Pipeline
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.replaying import check_architecture, keys_of
 from tests.declared_pipelines import load_folder
 
 TABLES = """
@@ -41,3 +45,37 @@ def test_rows_are_found_again_by_what_a_table_has_once(
     pipeline: Pipeline, table: str, keys: tuple[str, ...]
 ) -> None:
     assert keys_of(pipeline, table, ["id", "op", "n"]) == keys
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path / "lake")
+
+
+def turned(pipeline: Pipeline, architecture: Architecture) -> Pipeline:
+    return replace(pipeline, settings=replace(pipeline.settings, architecture=architecture))
+
+
+def keep_merged(lake: Lake, architecture: Architecture) -> None:
+    """The catalog as a run in this architecture leaves it."""
+    if architecture is Architecture.KAPPA:
+        lake.create("refined.n", pa.schema([("id", pa.int64())]), pipeline="shop")
+    else:
+        layers = ("refined.n__batch", "refined.n__speed")
+        entry = MergedViewEntry("refined.n", ("id", "op"), {"n": "sum"}, *layers, "shop")
+        lake.put_view("refined.n", entry)
+
+
+@pytest.mark.parametrize("kept", Architecture)
+@pytest.mark.parametrize("chosen", Architecture)
+def test_a_replay_waits_for_the_run_that_follows_a_change_of_architecture(
+    lake: Lake, pipeline: Pipeline, kept: Architecture, chosen: Architecture
+) -> None:
+    """What it would compare with, and go back to, is behind what readers see until then."""
+    check_architecture(lake, turned(pipeline, chosen))
+    keep_merged(lake, kept)
+    if kept is chosen:
+        check_architecture(lake, turned(pipeline, chosen))
+        return
+    with pytest.raises(PipelineError, match=r"refined\.n is not kept .* run --once"):
+        check_architecture(lake, turned(pipeline, chosen))
