@@ -69,11 +69,21 @@ def settings_of(properties: dict[str, str]) -> RegistrySettings:
     given: dict[str, Any] = dict(properties)
     level = given.get("schema.compatibility.level")
     if level is not None:
-        given["schema.compatibility.level"] = level.upper()
+        given["schema.compatibility.level"] = _level(level)
     try:
         return msgspec.convert(given, RegistrySettings, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidSetting(f"a setting cannot be so: {error}") from error
+
+
+def _level(text: str) -> Level:
+    try:
+        return Level(text.strip().upper())
+    except ValueError:
+        levels = ", ".join(Level)
+        raise InvalidSetting(
+            f"schema.compatibility.level cannot be {text[:40]!r}; it is one of {levels}"
+        ) from None
 
 
 def advertised_host(listen_host: str) -> str:

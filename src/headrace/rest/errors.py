@@ -217,6 +217,14 @@ def check(outcome: Outcome) -> None:
         raise failure_of(outcome)
 
 
+def check_partition(outcome: Outcome) -> None:
+    """Like `check`, for one of several partitions: which one it was is said."""
+    if outcome.error is not None:
+        reason = outcome.message or outcome.error
+        code = _CODES.get(outcome.error, kafka.UnknownServerError.code)
+        raise error_for(code, f"partition {outcome.name}: {reason}")
+
+
 def body_of(error: HttpError) -> ErrorBody:
     """The code is the status where nothing says more."""
     return ErrorBody(getattr(error, "code", error.status), str(error))

@@ -1,9 +1,9 @@
 """Why a question is not answered, each with a status and a word; and DuckDB's errors as such."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Self
 
 import duckdb
 
@@ -37,7 +37,14 @@ class TableNotFound(NotFound):
 
     error = "table_not_found"
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
+    def __init__(self, name: str, known: Iterable[str], closed_zones: Collection[str] = ()) -> None:
+        zone, separator, _ = name.partition(".")
+        if separator and zone.lower() in closed_zones:
+            super().__init__(
+                f"there is no table {name} here, as zone {zone} is not served; start the server"
+                f" with {zone} among its --zones"
+            )
+            return
         near = get_close_matches(name, list(known), n=3, cutoff=0.5)
         hint = f"; did you mean {' or '.join(near)}?" if near else "; GET /tables lists them"
         super().__init__(f"there is no table {name} here{hint}")
@@ -50,8 +57,24 @@ class ColumnNotFound(BadRequest):
         super().__init__(f"{table} has no column {column}; it has {', '.join(known)}")
 
 
+class UnfitValue(BadRequest):
+    """A lookup by a value that the column cannot hold."""
+
+    error = "invalid_value"
+
+    def __init__(self, column: str, type: str, table: str, value: str) -> None:
+        super().__init__(f"column {column} of {table} is {type}, and {value[:80]!r} is none")
+
+
 class QueryTooSlow(TookTooLong):
     error = "query_too_slow"
+
+    @classmethod
+    def after(cls, seconds: float) -> Self:
+        return cls(
+            f"the query took longer than {seconds:g} seconds; ask for less, or start the server"
+            " with a larger --timeout"
+        )
 
 
 class AskerGone(BadRequest):

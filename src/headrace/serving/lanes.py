@@ -103,8 +103,10 @@ class Lane:
                 await asyncio.wait([waiting], timeout=_GRACE_S)
             if not waiting.done():
                 waiting.add_done_callback(_ignore)
-                raise QueryTooSlow(f"the query took longer than {seconds:g} seconds")
+                raise QueryTooSlow.after(seconds)
             return waiting.result()
+        except QueryTooSlow as error:  # The thread knows that it was stopped, and not why.
+            raise QueryTooSlow.after(seconds) from error
         except (AskerGone, asyncio.CancelledError):
             waiting.add_done_callback(_ignore)
             self._stop(future, running)

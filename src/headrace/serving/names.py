@@ -17,7 +17,8 @@ class Names:
         known = self._refresher.spellings
         name = known.get(written.lower())
         if name is None:
-            raise TableNotFound(written, sorted(set(known.values())))
+            closed = self._refresher.closed_zones
+            raise TableNotFound(written, sorted(set(known.values())), closed)
         return name
 
     def column_types(self, name: str) -> dict[str, str]:

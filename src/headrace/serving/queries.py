@@ -8,7 +8,7 @@ import pyarrow as pa
 from headrace.lake.reading import table_path
 from headrace.serving.answers import Answer, Column, bounded, unique
 from headrace.serving.database import Database, Snapshot
-from headrace.serving.errors import TableUnavailable, of_arrow, of_duckdb
+from headrace.serving.errors import InvalidQuery, TableUnavailable, UnfitValue, of_arrow, of_duckdb
 from headrace.serving.lanes import Running
 from headrace.serving.lookups import asked_columns, lookup
 from headrace.serving.names import Names
@@ -35,11 +35,31 @@ class Queries:
 
     def answer(self, question: Question, running: Running) -> Answer:
         found = self._checker.references(question.sql)
-        names = served_names(found, self._refresher.spellings)
+        names = served_names(found, self._refresher.spellings, self._refresher.closed_zones)
         return self._run(question, names, running)
 
     def look_up(self, question: KeyedQuestion, running: Running) -> Answer:
-        """Rows by key: the quick way where all is loaded, else as any other query."""
+        """Rows by key; a value that is none of its column is named, not our SQL for it."""
+        try:
+            return self._looked_up(question, running)
+        except InvalidQuery as error:
+            raise self._unfit_value(question) or error from error
+
+    def _unfit_value(self, question: KeyedQuestion) -> UnfitValue | None:
+        name = self.names.resolve(question.table)
+        types = self.names.column_types(name)
+        columns = asked_columns(name, types, list(question.conditions))
+        with self._database.cursor() as cursor:
+            for column, values in zip(columns, question.conditions.values(), strict=True):
+                type = types[column]
+                for value in values:
+                    found = cursor.execute(f"SELECT TRY_CAST(? AS {type})", [value]).fetchone()
+                    if found == (None,):
+                        return UnfitValue(column, type, name, value)
+        return None
+
+    def _looked_up(self, question: KeyedQuestion, running: Running) -> Answer:
+        """The quick way where all is loaded, else as any other query."""
         answer = self._quick.look_up(question, running) if question.conditions else None
         if answer is not None:
             return answer

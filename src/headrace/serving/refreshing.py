@@ -7,7 +7,7 @@ were only appended are added to the loaded table; anything else is loaded anew b
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from time import monotonic
@@ -23,6 +23,7 @@ from headrace.serving.metrics import ServingMetrics
 from headrace.serving.settings import ServingSettings
 from headrace.serving.unit_refresh import UnitRefresh
 from headrace.serving.units import Unit, opened, was_made_again
+from headrace.serving.zones import zones_of
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +55,7 @@ class Refresher:
         self._units: dict[str, Unit] = {}
         self._unit_of: dict[str, str] = {}
         self._spellings: Mapping[str, str] = {}
+        self._closed_zones: frozenset[str] = frozenset()
         self._syncing = threading.Lock()
         self._submitting = threading.Lock()
         self._warming: dict[str, Future[None]] = {}
@@ -63,6 +65,11 @@ class Refresher:
     def spellings(self) -> Mapping[str, str]:
         """Every way to write a name that is served, in lower case."""
         return self._spellings
+
+    @property
+    def closed_zones(self) -> Collection[str]:
+        """Zones that a lake may have, or this one has, and that are not served."""
+        return self._closed_zones
 
     @property
     def catalog(self) -> Catalog:
@@ -250,3 +257,4 @@ class Refresher:
         self._unit_of = {name: plan.name for plan in self._plans.values() for name in plan.shown}
         zones = self._settings.zones
         self._spellings = spellings(self._unit_of, zones, zones[0])
+        self._closed_zones = frozenset(zones_of(self._catalog)).difference(zones)

@@ -6,7 +6,7 @@ kinds of); only tables and table functions of the lists here, since some functio
 memory addresses as arguments; and a database without access to files or its own configuration.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -94,7 +94,9 @@ def check_functions(found: References) -> None:
         )
 
 
-def served_names(found: References, known: Mapping[str, str]) -> frozenset[str]:
+def served_names(
+    found: References, known: Mapping[str, str], closed_zones: Collection[str] = ()
+) -> frozenset[str]:
     """The tables of the lake that must be there for the statement to run.
 
     `known` gives for each way of writing a name, in lower case, the table's own name.
@@ -108,7 +110,7 @@ def served_names(found: References, known: Mapping[str, str]) -> frozenset[str]:
         elif not (len(path) == 1 and written.lower() in found.common_tables) and not (
             len(path) == 2 and path[0].lower() in OPEN_SCHEMAS
         ):
-            raise TableNotFound(written, sorted(set(known.values())))
+            raise TableNotFound(written, sorted(set(known.values())), closed_zones)
     return frozenset(names)
 
 

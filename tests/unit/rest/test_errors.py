@@ -5,11 +5,12 @@ from msgspec import json
 
 from headrace import errors
 from headrace.client.addresses import BrokerUnreachable
+from headrace.client.descriptions import Outcome
 from headrace.client.librdkafka import ClientFailure, TimedOut
 from headrace.client.loop_producer import BufferFull, TopicMissing
 from headrace.errors import HeadraceError
 from headrace.http.errors import ContentTooLarge
-from headrace.rest.errors import body_of, of_client, rendered, topic_not_found
+from headrace.rest.errors import body_of, check_partition, of_client, rendered, topic_not_found
 
 
 @pytest.mark.parametrize(
@@ -39,6 +40,14 @@ from headrace.rest.errors import body_of, of_client, rendered, topic_not_found
 def test_every_error_has_a_status_and_a_code(error: HeadraceError, status: int, code: int) -> None:
     found = of_client(error)
     assert (found.status, body_of(found).error_code) == (status, code)
+
+
+def test_of_several_partitions_the_one_at_fault_is_named() -> None:
+    check_partition(Outcome(name="orders-0"))
+    with pytest.raises(errors.UnknownTopicOrPartition, match=r"^partition orders-9: not there$"):
+        check_partition(
+            Outcome(name="orders-9", error="UNKNOWN_TOPIC_OR_PARTITION", message="not there")
+        )
 
 
 def test_silence_is_told_as_silence() -> None:

@@ -56,6 +56,14 @@ async def test_a_query_that_takes_too_long_is_interrupted(lane: Lane) -> None:
         await lane.run(work, 0.2)
 
 
+async def test_who_asked_for_too_much_is_told_the_bound_and_what_sets_it(lane: Lane) -> None:
+    def stopped(running: Running) -> None:
+        raise QueryTooSlow("the query was stopped because it took too long")
+
+    with pytest.raises(QueryTooSlow, match=r"longer than 7 seconds.* --timeout"):
+        await lane.run(stopped, 7)
+
+
 async def test_what_cannot_be_interrupted_is_answered_for_and_keeps_its_place(lane: Lane) -> None:
     release = threading.Event()
     with pytest.raises(QueryTooSlow):

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.serving.answers import FewRows, write_json
+from headrace.serving.errors import TableNotFound, UnfitValue
 from tests.served import ServedLake, append, as_tuples, orders, replace
 
 _SCHEMA = pa.schema(
@@ -80,3 +81,28 @@ def test_every_version_is_seen_however_it_came_about(served: ServedLake) -> None
     answer = served.look_up("orders", id="3")
     assert isinstance(answer.rows, FewRows)
     assert (as_tuples(answer), answer.versions) == ([(3, "item-3")], {"refined.orders": 3})
+
+
+def test_a_value_that_is_none_of_its_column_is_named_with_the_column_s_type(
+    served: ServedLake,
+) -> None:
+    served.orders(1)
+    served.refresh()
+    for _ in ("the usual way, as nothing is loaded yet", "the quick way"):
+        with pytest.raises(UnfitValue) as failure:
+            served.look_up("orders", item="item-1", id="abc")
+        assert str(failure.value) == "column id of refined.orders is BIGINT, and 'abc' is none"
+        served.look_up("orders", id="1")
+
+
+def test_a_table_of_a_zone_that_is_not_served_is_said_to_be_so(served: ServedLake) -> None:
+    served.orders(1)
+    served.orders(1, name="marts.orders")
+    served.refresh()
+    for name in ("staging.orders", "marts.orders"):
+        with pytest.raises(TableNotFound, match="among its --zones"):
+            served.look_up(name, id="1")
+        with pytest.raises(TableNotFound, match="among its --zones"):
+            served.ask(f"SELECT * FROM {name}")
+    with pytest.raises(TableNotFound, match=r"did you mean refined\.orders"):
+        served.look_up("refined.order", id="1")

@@ -13,7 +13,7 @@ from headrace.client.group_descriptions import GroupDescription, GroupMember, Li
 from headrace.client.partitions import LATEST
 from headrace.errors import KafkaError
 from headrace.http.operations import Endpoint, Operation, Parameter
-from headrace.rest.errors import check, consumer_group_not_found
+from headrace.rest.errors import check, check_partition, consumer_group_not_found
 from headrace.rest.service import Service
 from headrace.rest.v3.answers import (
     CLUSTER,
@@ -292,7 +292,7 @@ class GroupRoutes:
 
         def ask(admin: Admin) -> None:
             for outcome in admin.groups.reset(context.group, wanted):
-                check(outcome)
+                check_partition(outcome)
 
         await context.ask(ask)
         return nothing()
@@ -304,7 +304,7 @@ class GroupRoutes:
 
         def ask(admin: Admin) -> None:
             for outcome in admin.groups.delete_offsets(context.group, places):
-                check(outcome)
+                check_partition(outcome)
 
         await context.ask(ask)
         return nothing()

@@ -81,6 +81,12 @@ def access_to(
     return Access(tuple(urls), login, token, **files)
 
 
+def _without_login(text: str) -> str:
+    """What may be shown of an address: whatever stands before an @ may be a password."""
+    _, separator, host = text.rpartition("@")
+    return f"...@{host}"[:80] if separator else text[:80]
+
+
 def _split(text: str) -> tuple[str, str]:
     """An address without its login, and the login."""
     try:
@@ -90,7 +96,8 @@ def _split(text: str) -> tuple[str, str]:
         is_address = False
     if not is_address:
         raise InvalidRegistryAddress(
-            "that is not the address of a registry, as http://127.0.0.1:8081 is"
+            f"{_without_login(text)!r} is not the address of a registry, as"
+            " http://127.0.0.1:8081 is"
         )
     login = ""
     if parts.username is not None:

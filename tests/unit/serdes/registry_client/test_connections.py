@@ -206,5 +206,12 @@ def test_a_text_that_is_no_address_is_refused(text: str) -> None:
         access_to(text)
 
 
+def test_an_address_that_is_refused_is_shown_without_its_login() -> None:
+    with pytest.raises(InvalidRegistryAddress, match=r"^'127\.0\.0\.1:8081' is not"):
+        access_to("127.0.0.1:8081")
+    with pytest.raises(InvalidRegistryAddress, match=r"^'\.\.\.@host:8081' is not"):
+        access_to("ftp://ada:s3cret@host:8081")
+
+
 def test_several_addresses_may_be_joined_by_commas() -> None:
     assert access_to("http://a:1, http://b:2/").urls == ("http://a:1", "http://b:2")
