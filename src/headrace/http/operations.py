@@ -21,6 +21,7 @@ from headrace.http.metrics import OPERATION_KEY
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
+_NO_CONTENT = 204
 _REFERENCES = "#/components/schemas/{name}"
 _SLASH = "\udc2f"
 """Stands for a slash within a part of a path; nothing that a client sends is decoded to it."""
@@ -51,6 +52,8 @@ class Operation:
     answer: Any = None
     """The type of the answer, where it has one."""
     answer_types: Sequence[str] = (JSON,)
+    status: int = 200
+    """Of an answer that is no error; 204 has no body."""
     errors: Mapping[int, str] = field(default_factory=dict)
 
     @property
@@ -140,7 +143,7 @@ def _entry(
         "summary": operation.summary,
         "parameters": [_parameter(parameter) for parameter in operation.parameters],
         "responses": {
-            "200": {
+            str(operation.status): {
                 "description": "Done.",
                 "content": {
                     type: answer if _is_json(type) else {} for type in operation.answer_types
@@ -148,6 +151,8 @@ def _entry(
             }
         },
     }
+    if operation.status == _NO_CONTENT:
+        del entry["responses"][str(_NO_CONTENT)]["content"]
     for status, description in operation.errors.items():
         content = {JSON: {"schema": error_schema}}
         entry["responses"][str(status)] = {"description": description, "content": content}

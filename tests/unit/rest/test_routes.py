@@ -123,3 +123,21 @@ async def test_what_is_not_offered_is_told_in_the_proxys_shape(
     async with client(application(service)) as asking:
         answer = await asking.request(method, path)
     assert answer.json()["error_code"] == answer.status_code == status
+
+
+async def test_the_description_promises_the_status_that_is_answered(service: Service) -> None:
+    async with client(application(service)) as asking:
+        paths = (await asking.get("/openapi.json")).json()["paths"]
+    group = "/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}"
+    for path, method in (
+        (f"{group}/offsets:alter", "post"),
+        (f"{group}/offsets:delete", "post"),
+        (group, "delete"),
+        ("/v3/clusters/{cluster_id}/topics/{topic_name}/configs/{name}", "put"),
+        ("/consumers/{group}/instances/{instance}", "delete"),
+        ("/consumers/{group}/instances/{instance}/offsets", "post"),
+    ):
+        answers = paths[path][method]["responses"]
+        assert "200" not in answers
+        assert answers["204"] == {"description": "Done."}
+    assert "207" in paths["/v3/clusters/{cluster_id}/records"]["post"]["responses"]

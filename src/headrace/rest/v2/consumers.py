@@ -125,7 +125,7 @@ class ConsumerRoutes:
                 answer_types=(V2_JSON,),
                 errors={409: "The name is taken.", 422: "A property is wrong, or may not be set."},
             ),
-            operation("DELETE", "", self.delete, "Delete an instance."),
+            operation("DELETE", "", self.delete, "Delete an instance.", status=204),
             operation(
                 "GET",
                 "/records",
@@ -144,11 +144,14 @@ class ConsumerRoutes:
                 body=Subscription,
                 body_types=(V2_JSON,),
                 errors=conflict,
+                status=204,
             ),
             operation(
                 "GET", "/subscription", self.subscription, "What is subscribed to.", answer=Topics
             ),
-            operation("DELETE", "/subscription", self.unsubscribe, "Subscribe to nothing."),
+            operation(
+                "DELETE", "/subscription", self.unsubscribe, "Subscribe to nothing.", status=204
+            ),
             operation(
                 "POST",
                 "/assignments",
@@ -157,6 +160,7 @@ class ConsumerRoutes:
                 body=Places,
                 body_types=(V2_JSON,),
                 errors=conflict,
+                status=204,
             ),
             operation("GET", "/assignments", self.assignment, "What is assigned.", answer=Places),
             operation(
@@ -167,6 +171,7 @@ class ConsumerRoutes:
                 body=Positions,
                 body_types=(V2_JSON,),
                 errors=conflict,
+                status=204,
             ),
             operation(
                 "POST",
@@ -176,6 +181,7 @@ class ConsumerRoutes:
                 body=Places,
                 body_types=(V2_JSON,),
                 errors=conflict,
+                status=204,
             ),
             operation(
                 "POST",
@@ -185,6 +191,7 @@ class ConsumerRoutes:
                 body=Places,
                 body_types=(V2_JSON,),
                 errors=conflict,
+                status=204,
             ),
             operation(
                 "POST",
@@ -194,6 +201,7 @@ class ConsumerRoutes:
                 parameters=(*at, Parameter("async", "true does not wait.")),
                 body=Offsets,
                 body_types=(V2_JSON,),
+                status=204,
             ),
             operation(
                 "GET",

@@ -77,7 +77,14 @@ class AclRoutes:
                 errors=refused,
             ),
             Operation(
-                "POST", acls, self.create, "Add a rule.", (CLUSTER,), body=NewAcl, errors=refused
+                "POST",
+                acls,
+                self.create,
+                "Add a rule.",
+                (CLUSTER,),
+                body=NewAcl,
+                errors=refused,
+                status=201,
             ),
             Operation(
                 "DELETE",
@@ -96,6 +103,7 @@ class AclRoutes:
                 (CLUSTER,),
                 body=NewAcls,
                 errors=refused,
+                status=201,
             ),
         ]
 

@@ -82,6 +82,7 @@ class ClusterRoutes:
                 "Forget a broker that is gone for good.",
                 (CLUSTER, BROKER),
                 errors={**MISSING, 400: "The broker is there."},
+                status=204,
             ),
             Operation(
                 "GET",

@@ -117,6 +117,7 @@ class ConfigRoutes:
                 (CLUSTER,),
                 body=TopicChanges,
                 errors=_CHANGED,
+                status=204,
             ),
             Operation(
                 "GET",
@@ -160,6 +161,7 @@ class ConfigRoutes:
                 body=body,
                 answer=found if method == "GET" else None,
                 errors=MISSING if method == "GET" else _CHANGED,
+                status=200 if method == "GET" else 204,
             )
 
         return [

@@ -171,6 +171,7 @@ class GroupRoutes:
                 at,
                 body=NewOffsets,
                 errors={**MISSING, 400: "The group has members."},
+                status=204,
             ),
             Operation(
                 "POST",
@@ -180,6 +181,7 @@ class GroupRoutes:
                 at,
                 body=GivenUpOffsets,
                 errors={**MISSING, 400: "The group reads them."},
+                status=204,
             ),
             Operation(
                 "DELETE",
@@ -188,6 +190,7 @@ class GroupRoutes:
                 "Forget a group without members.",
                 at,
                 errors={**MISSING, 400: "The group has members."},
+                status=204,
             ),
         ]
 

@@ -129,9 +129,16 @@ class MoveRoutes:
                 _AT_ONE,
                 body=WantedReplicas,
                 errors=_CHANGED,
+                status=204,
             ),
             Operation(
-                "DELETE", _ONE, self.cancel, "Stop moving a partition.", _AT_ONE, errors=_CHANGED
+                "DELETE",
+                _ONE,
+                self.cancel,
+                "Stop moving a partition.",
+                _AT_ONE,
+                errors=_CHANGED,
+                status=204,
             ),
             Operation(
                 "POST",

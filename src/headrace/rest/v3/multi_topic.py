@@ -85,6 +85,7 @@ class MultiTopicRoutes:
                 body=Records,
                 answer=dict[str, list[Any]],
                 errors=errors,
+                status=207,
             ),
             Operation(
                 "POST",

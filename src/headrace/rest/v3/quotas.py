@@ -77,6 +77,7 @@ class QuotaRoutes:
                 (CLUSTER,),
                 body=QuotaChange,
                 errors={**MISSING, 400: "The broker refuses it.", 422: "The body is not right."},
+                status=204,
             ),
         ]
 

@@ -64,6 +64,7 @@ class RecordRoutes:
                 body=Batch,
                 answer=BatchAnswer,
                 errors={**errors, 422: "The batch is empty, too large, or ids occur twice."},
+                status=207,
             ),
         ]
 

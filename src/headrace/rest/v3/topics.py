@@ -105,6 +105,7 @@ class TopicRoutes:
                 body=NewTopicBody,
                 answer=TopicData,
                 errors={**MISSING, **wrong},
+                status=201,
             ),
             Operation(
                 "GET", topic, self.one, "A topic.", at_topic, answer=TopicData, errors=MISSING
@@ -119,7 +120,15 @@ class TopicRoutes:
                 answer=TopicData,
                 errors={**MISSING, **wrong},
             ),
-            Operation("DELETE", topic, self.delete, "Delete a topic.", at_topic, errors=MISSING),
+            Operation(
+                "DELETE",
+                topic,
+                self.delete,
+                "Delete a topic.",
+                at_topic,
+                errors=MISSING,
+                status=204,
+            ),
             Operation(
                 "GET",
                 f"{topic}/partitions",

@@ -118,6 +118,7 @@ class TransactionRoutes:
                 "Abort what is open under an id, and lock its producer out.",
                 (CLUSTER, _ID),
                 errors=refused,
+                status=204,
             ),
             Operation(
                 "GET",
@@ -136,6 +137,7 @@ class TransactionRoutes:
                 _AT_PARTITION,
                 body=StartOffset,
                 errors=refused,
+                status=204,
             ),
         ]
 

@@ -62,6 +62,7 @@ class SubscriptionRoutes:
                 "End a subscription.",
                 name,
                 errors=missing,
+                status=204,
             ),
             Operation(
                 "GET",
