@@ -327,6 +327,7 @@ def switch_back(
 ) -> dict[str, int]:
     """Let the tables of before the last replay count again."""
     from headrace.lake.catalog import Lake
+    from headrace.pipelines.running.generations import check_way_back
 
     (pipeline,) = load_all([folder], overrides or Overrides())
     state = state_of(pipeline)
@@ -335,6 +336,7 @@ def switch_back(
         raise PipelineError(
             f"{pipeline.settings.name} was never replayed: there is nothing to switch back to"
         )
+    check_way_back(pipeline, earlier)
     Lake(pipeline.settings.lake).switch(earlier)
     state.forget_switch()
     return earlier

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from headrace.lake.catalog import Entry, Lake
 from headrace.lake.merging import layers_of
-from headrace.pipelines.model import MergedView, Pipeline
+from headrace.pipelines.model import Architecture, MergedView, Pipeline
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.layers import batch_name, speed_name
 from headrace.pipelines.running.state import PipelineState
@@ -70,6 +70,25 @@ def drop(lake: Lake, state: PipelineState, pipeline: Pipeline, generation: int) 
         lake.drop(table, generation)
     freed += state.forget_flows(_flow_names(pipeline, old), generation)
     return Dropped(generation, tuple(old), freed)
+
+
+def check_way_back(pipeline: Pipeline, earlier: Collection[str]) -> None:
+    """Refuse to let tables count again that were kept in the other architecture's way.
+
+    Readers would see some tables of before and some of now, and a view beside a table of its name.
+    """
+    chosen = pipeline.settings.architecture
+    for view in pipeline.datasets.values():
+        if not isinstance(view, MergedView):
+            continue
+        other = view.name if chosen is Architecture.LAMBDA else batch_name(view.name)
+        if other in earlier:
+            raise PipelineError(
+                f"the last replay was made before {view.name} was kept as"
+                f' `architecture = "{chosen.value}"` asks, so the way back leads to another'
+                " architecture. Change it back and run the pipeline, as by"
+                " `headrace pipelines run --once`; then switch back"
+            )
 
 
 def _flow_names(pipeline: Pipeline, tables: Collection[str]) -> list[str]:

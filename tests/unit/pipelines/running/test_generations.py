@@ -1,14 +1,15 @@
 """Generations of a pipeline's tables: listed, and dropped when they do not count."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from headrace.lake.catalog import Lake, MergedViewEntry
-from headrace.pipelines.model import Pipeline
+from headrace.pipelines.model import Architecture, Pipeline
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.generations import drop, listed
+from headrace.pipelines.running.generations import check_way_back, drop, listed
 from headrace.pipelines.running.state import PipelineState
 from tests.declared_pipelines import load_folder
 from tests.lakes import numbers
@@ -120,3 +121,19 @@ def test_layers_count_only_while_readers_see_them(
     ]
     with pytest.raises(PipelineError, match="__speed of generation 3 are what shop goes on with"):
         drop(lake, state, pipeline, 3)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "earlier"),
+    [
+        (Architecture.LAMBDA, {"staging.o": 1, "refined.n": 1}),
+        (Architecture.KAPPA, {"staging.o": 1, "refined.n__batch": 1, "refined.n__speed": 1}),
+    ],
+)
+def test_the_way_back_does_not_lead_to_another_architecture(
+    pipeline: Pipeline, chosen: Architecture, earlier: dict[str, int]
+) -> None:
+    turned = replace(pipeline, settings=replace(pipeline.settings, architecture=chosen))
+    check_way_back(turned, {"staging.o": 1})
+    with pytest.raises(PipelineError, match=r"refined\.n .*Change it back and run"):
+        check_way_back(turned, earlier)
