@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.pipelines.model import ERROR, PipelineSettings, Source
-from headrace.spark.unreadable import Spans
+from headrace.spark.refuge import Spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

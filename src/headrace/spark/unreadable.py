@@ -13,10 +13,10 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -24,39 +24,7 @@ import pyarrow as pa
 
 from headrace.lake.data_files import DataFile, FileWriter
 from headrace.lake.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, UNREADABLE
-
-OPTION = "unreadable"
-"""The source's option that holds a `Refuge`; without it such records are rows with an error."""
-
-Spans = Mapping[str, Mapping[str, tuple[int, int]]]
-"""For each topic and partition the first offset and the one after the last."""
-
-
-class Refuge(msgspec.Struct, frozen=True):
-    """Where tasks put what cannot be read, and under whose name."""
-
-    notes: str
-    """A folder for their notes; it is emptied before each batch."""
-    place: str
-    """The quarantine table's."""
-    table: str
-    flow: str
-
-    def to_option(self) -> str:
-        return msgspec.json.encode(self).decode()
-
-    @classmethod
-    def from_option(cls, text: str) -> Self:
-        return msgspec.json.decode(text, type=cls)
-
-
-class Span(msgspec.Struct, frozen=True, array_like=True):
-    """The records of a partition from one offset up to before another."""
-
-    topic: str
-    partition: int
-    first: int
-    end: int
+from headrace.spark.refuge import Refuge, Span, Spans
 
 
 class Note(msgspec.Struct, frozen=True):

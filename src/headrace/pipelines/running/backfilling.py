@@ -25,7 +25,7 @@ from headrace.pipelines.running.state import read_json
 from headrace.pipelines.sources import client_properties
 from headrace.runtime import files
 from headrace.spark.checkpoints import has_state
-from headrace.spark.unreadable import Spans
+from headrace.spark.refuge import Spans
 
 Offsets = dict[str, dict[str, int]]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from headrace.pipelines.model import Source
 from headrace.pipelines.running.reading import TableReads
 from headrace.pipelines.sources import admitted, source_options, span_options, spans_of
-from headrace.spark.unreadable import Spans
+from headrace.spark.refuge import Spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

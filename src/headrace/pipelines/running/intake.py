@@ -29,8 +29,8 @@ from headrace.pipelines.running.expectations import (
 from headrace.pipelines.running.known_keys import known_keys
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.setting_aside import SettingAside
+from headrace.spark.refuge import Spans
 from headrace.spark.tables.merging import Staged, staged_files
-from headrace.spark.unreadable import Spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

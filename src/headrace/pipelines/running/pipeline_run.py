@@ -49,7 +49,7 @@ from headrace.pipelines.running.targets import (
 )
 from headrace.pipelines.sources import client_properties
 from headrace.spark.pools import REAL_TIME, choose_pool, pool_of
-from headrace.spark.unreadable import Refuge, Spans
+from headrace.spark.refuge import Refuge, Spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,8 +23,8 @@ from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.setting_aside import SettingAside, without_unreadable
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.sources import admitted, keeping_payloads, source_options
+from headrace.spark.refuge import OPTION, Refuge
 from headrace.spark.tables.frames import quoted
-from headrace.spark.unreadable import OPTION, Refuge
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

@@ -18,17 +18,8 @@ from headrace.lake.data_files import DataFile
 from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.sources import metadata_prefix, source_options, span_options, spans_of
-from headrace.spark.unreadable import (
-    OPTION,
-    PutAside,
-    Refuge,
-    Span,
-    Spans,
-    Unreadable,
-    chosen,
-    gaps,
-    notes_in,
-)
+from headrace.spark.refuge import OPTION, Refuge, Span, Spans
+from headrace.spark.unreadable import PutAside, Unreadable, chosen, gaps, notes_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from enum import Enum
 
+from headrace.spark.refuge import OPTION, Refuge
 from headrace.spark.source.errors import InvalidOption
 from headrace.spark.source.offsets import (
     EARLIEST,
@@ -19,7 +20,6 @@ from headrace.spark.source.offsets import (
     parse_numbers,
     parse_partitions,
 )
-from headrace.spark.unreadable import OPTION, Refuge
 
 CLIENT_PREFIX = "kafka."
 

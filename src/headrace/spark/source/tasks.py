@@ -10,12 +10,13 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headrace.spark.refuge import Span
 from headrace.spark.source.brokers import shared_brokers
 from headrace.spark.source.options import SourceOptions
 from headrace.spark.source.planning import Share
 from headrace.spark.source.reading import RangeReader
 from headrace.spark.source.rows import Decoder, Rows
-from headrace.spark.unreadable import PutAside, Span
+from headrace.spark.unreadable import PutAside
 from headrace.spark.worker_memory import task_done
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from headrace.pipelines.declaring.settings_file import SettingsFile
 from headrace.pipelines.declaring.source_options import option_complaint
-from headrace.spark import unreadable
+from headrace.spark import refuge
 from headrace.spark.source import options as reader_options
 from headrace.spark.source.options import STREAM_OPTIONS
 
@@ -38,7 +38,7 @@ def test_every_option_that_is_parsed_is_known_or_told(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(reader_options._Reader, "text", noted)
     reader_options.parse({"kafka.bootstrap.servers": "h:1", "subscribe": "t"}, is_streaming=True)
-    internal = {unreadable.OPTION}
+    internal = {refuge.OPTION}
     unknown = {
         name for name in asked - internal if "there is no" in (option_complaint("t", name) or "")
     }

@@ -4,7 +4,7 @@ import pytest
 
 from headrace.pipelines.model import PipelineSettings, Place, Source
 from headrace.pipelines.running.setting_aside import SettingAside, TopicAside
-from headrace.spark.unreadable import Refuge
+from headrace.spark.refuge import Refuge
 
 SPANS = {"orders": {"0": (3, 9), "1": (9, 2)}, "prices": {"0": (0, 1)}}
 

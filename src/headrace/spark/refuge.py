@@ -1,0 +1,43 @@
+"""Where tasks put records that cannot be read, and how they name those that they have looked at.
+
+Apart from `unreadable.py`, which does it, because to read a pipeline's folder these words are
+needed, and Arrow is not.
+"""
+
+from collections.abc import Mapping
+from typing import Self
+
+import msgspec
+
+OPTION = "unreadable"
+"""The source's option that holds a `Refuge`; without it such records are rows with an error."""
+
+Spans = Mapping[str, Mapping[str, tuple[int, int]]]
+"""For each topic and partition the first offset and the one after the last."""
+
+
+class Refuge(msgspec.Struct, frozen=True):
+    """Where tasks put what cannot be read, and under whose name."""
+
+    notes: str
+    """A folder for their notes; it is emptied before each batch."""
+    place: str
+    """The quarantine table's."""
+    table: str
+    flow: str
+
+    def to_option(self) -> str:
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def from_option(cls, text: str) -> Self:
+        return msgspec.json.decode(text, type=cls)
+
+
+class Span(msgspec.Struct, frozen=True, array_like=True):
+    """The records of a partition from one offset up to before another."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
