@@ -64,11 +64,8 @@ def test_one_of_several_ways_in_is_enough(node: Node, files: Path) -> None:
 
 
 def test_the_line_of_a_user_is_made_by_a_program(node: Node, files: Path) -> None:
-    program = "import getpass, sys, runpy; getpass.getpass = lambda: 'pw';"
-    program += (
-        "sys.argv = ['users', 'bob']; runpy.run_module('headrace.http.users', None, '__main__')"
-    )
-    made = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+    program = [sys.executable, "-m", "headrace.http.users", "bob"]
+    made = subprocess.run(program, input=b"pw\n", check=True, capture_output=True)
     (files / "users").write_bytes(made.stdout)
     options = ["--user-file", str(files / "users")]
     with proxy(node.address, files / "proxy.log", options) as found:
