@@ -36,10 +36,14 @@ class Schemas:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.names: list[str] = []
+        """In full, in the order of their definitions."""
+        self.namespace = ""
+        """That of the record whose fields are made; names without one are of it."""
 
     def schema(self) -> Any:
         """A schema of its own names; most of the time a record."""
         self.names = []
+        self.namespace = ""
         return self.record(0) if self.random.random() < 0.8 else self.type(0)
 
     def type(self, depth: int) -> Any:
@@ -52,15 +56,17 @@ class Schemas:
             return {"type": "map", "values": self.type(depth + 1)}
         if chosen < 0.8:
             return self.union(depth)
-        if chosen < 0.86 and self.names:
-            return self.random.choice(self.names)
+        if chosen < 0.86 and (known := self.known_names()):
+            return self.random.choice(known)
         if chosen < 0.92:
             return self.enum()
         return self.fixed() if chosen < 0.95 else self.record(depth + 1)
 
     def record(self, depth: int) -> Any:
         name = self.new_name("R")
+        outer, self.namespace = self.namespace, self.names[-1].rpartition(".")[0]
         fields = [self.field(f"f{n}", depth) for n in range(self.random.randrange(5))]
+        self.namespace = outer
         record: dict[str, Any] = {"type": "record", "name": name, "fields": fields}
         if self.random.random() < 0.2:
             record["aliases"] = [self.random.choice(("Old", "R0", "R1", "x.Old"))]
@@ -106,8 +112,13 @@ class Schemas:
         name = f"{letter}{len(self.names)}"
         if self.random.random() < 0.1:
             name = f"com.acme.{name}"
-        self.names.append(name)
+        is_full = "." in name or not self.namespace
+        self.names.append(name if is_full else f"{self.namespace}.{name}")
         return name
+
+    def known_names(self) -> list[str]:
+        """Those that can be referred to from here: one without a namespace only from its like."""
+        return [name for name in self.names if "." in name or not self.namespace]
 
     def changed(self, schema: Any) -> Any:
         """The schema with one to three small changes, which may make it unreadable or invalid."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headrace.registry.compatibility.protobuf import differences, incompatibilities
@@ -207,6 +207,7 @@ GOOD_DESCRIPTOR = base64.b64decode(parse_afresh(GOOD, ()).formatted("serialized"
 
 
 @given(st.integers(0, len(GOOD_DESCRIPTOR) - 1), st.integers(0, 3), st.binary(max_size=3))
+@example(213, 1, b"\x80")  # A text of the options that is no UTF-8.
 def test_a_damaged_descriptor_is_a_schema_or_refused(at: int, less: int, put: bytes) -> None:
     damaged = GOOD_DESCRIPTOR[:at] + put + GOOD_DESCRIPTOR[at + less :]
     try:

@@ -280,6 +280,8 @@ def single_value(field: FieldDescriptor, value: Any) -> Value:
             constant = field.enum_type.values_by_number.get(value)
             return Word(constant.name if constant else str(value))
         case FieldDescriptor.TYPE_STRING:
+            if isinstance(value, bytes):  # Protobuf gives out what is no UTF-8 as it is.
+                raise ValueError(f"{field.full_name} is no text: {value[:40]!r}")
             return Quoted(value.encode())
         case FieldDescriptor.TYPE_BYTES:
             return Quoted(value)
