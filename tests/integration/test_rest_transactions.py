@@ -11,7 +11,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from headrace.client.loop_producer import OutgoingRecord
-from headrace.rest.transactional import AskerGone, TopicRecord, TransactionPool
+from headrace.http.errors import AskerGone
+from headrace.rest.transactional import TopicRecord, TransactionPool
 from tests.clients import consumer, create_topic, read_values, unique_name
 from tests.nodes import Node, eventually
 from tests.rest_proxies import Proxy, proxy

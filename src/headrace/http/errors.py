@@ -46,6 +46,10 @@ class BadRequest(HttpError):
     error = "bad_request"
 
 
+class AskerGone(BadRequest):
+    """Nobody waits for the answer any more, so nobody reads this either."""
+
+
 class Unauthorized(HttpError):
     status = 401
     error = "unauthorized"

@@ -26,7 +26,7 @@ from headrace.client.partitioners import JAVA_DEFAULT
 from headrace.client.producer_transactions import TransactionAborted, Transactions
 from headrace.client.properties import split
 from headrace.errors import HeadraceError
-from headrace.http.errors import BadRequest, HttpError, Unavailable
+from headrace.http.errors import AskerGone, HttpError, Unavailable
 from headrace.rest.errors import RestError, of_client
 
 _DEFAULTS: dict[str, Any] = {
@@ -64,10 +64,6 @@ class Written(msgspec.Struct, frozen=True):
     partition: int
     offset: int
     timestamp_ms: int
-
-
-class AskerGone(BadRequest):
-    """Nobody waits for the transaction any more, so nobody reads this either."""
 
 
 class TransactionPool:

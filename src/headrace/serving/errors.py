@@ -77,10 +77,6 @@ class QueryTooSlow(TookTooLong):
         )
 
 
-class AskerGone(BadRequest):
-    """Nobody waits for the answer any more, so nobody reads this either."""
-
-
 class OutOfMemory(ContentTooLarge):
     """The query needs more memory than it may have."""
 

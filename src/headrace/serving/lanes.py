@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 import duckdb
 
-from headrace.serving.errors import AskerGone, Busy, QueryTooSlow
+from headrace.http.errors import AskerGone
+from headrace.serving.errors import Busy, QueryTooSlow
 
 T = TypeVar("T")
 

@@ -1,7 +1,7 @@
 """A home for Spark that has no zip of PySpark, so that Python processes load it compiled.
 
 Spark puts `python/lib/pyspark.zip` of its home before all else on the path of every Python process
-that it starts. What is imported from a zip is compiled each time: 0.8 s of a processor for each
+that it starts. What is imported from a zip is compiled each time: 0.6 s of a processor for each
 streaming query, whose source is a process of its own, and as much for each kind of planning in a
 session. On this machine these processes run the Python that runs the driver, which has the same
 PySpark installed, with its modules compiled. So a local session gets a home of links to everything

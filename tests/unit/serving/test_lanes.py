@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from headrace.serving.errors import AskerGone, Busy, QueryTooSlow
+from headrace.http.errors import AskerGone
+from headrace.serving.errors import Busy, QueryTooSlow
 from headrace.serving.lanes import Lane, Running
 
 
