@@ -15,9 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headrace.lake.catalog import Lake
+from headrace.lake.commits import Token
 from headrace.lake.data_files import FileWriter
 from headrace.lake.reading import read_batches
-from tests.lakes import appended
+from tests.lakes import appended, written
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
 MOMENTS = st.datetimes(dt.datetime(1900, 1, 1), dt.datetime(2200, 1, 1), timezones=st.just(dt.UTC))
@@ -89,3 +90,32 @@ def test_bounds_in_the_log_enclose_every_value(rows: list[dict[str, Any]]) -> No
                 least, most = dt.datetime.fromisoformat(least), dt.datetime.fromisoformat(most)
             assert least <= min(values)
             assert most >= max(values)
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["next", "again", "tidy"]), st.sampled_from("ab"), st.integers(0, 2)),
+    max_size=14,
+)
+
+
+@settings(max_examples=20)
+@given(steps=STEPS)
+def test_a_batch_is_there_as_it_came_last_whenever_files_are_joined(
+    steps: list[tuple[str, str, int]],
+) -> None:
+    """Each row is named by the step that brought it, so that no two are alike."""
+    with place() as root:
+        table = Lake(root).create("quarantine.any", pa.schema([("id", pa.int64())]))
+        expected: dict[str, list[list[int]]] = {"a": [], "b": []}
+        for number, (what, writer, count) in enumerate(steps):
+            batches = expected[writer]
+            if what == "tidy":
+                table.optimize()
+                continue
+            if what == "next" or not batches:
+                batches.append([])
+            batches[-1] = [10 * number + one for one in range(count)]
+            files = written(table, [{"id": one} for one in batches[-1]])
+            table.amend(files, Token(writer, len(batches) - 1))
+        kept = [one for batches in expected.values() for batch in batches for one in batch]
+        assert sorted(table.rows()["id"].to_pylist()) == sorted(kept)

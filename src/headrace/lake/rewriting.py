@@ -3,7 +3,8 @@
 Readers that follow the table pass such commits over. A rewritten file's name tells from which
 commits its rows came, so that `_commit_version` outlives it: exact where it has rows of one
 commit, else the last one's. For a lambda pipeline that is exact as well, as long as only commits
-that the batch layer has covered are joined; `Lake.optimize` sees to it.
+that the batch layer has covered are joined; `Lake.optimize` sees to it. What a repeated batch may
+take back is not joined either.
 
 Widening rewrites too, although Delta knows types that widen in place: that is a feature which
 many readers of Delta tables do not have.
@@ -17,8 +18,9 @@ import pyarrow as pa
 
 from headrace.lake.commits import AddedFile, additions, removals
 from headrace.lake.data_files import FILE_BYTES_MAX, DataFile, FileWriter, label_of
+from headrace.lake.errors import VersionGone
 from headrace.lake.head import Head, canonical
-from headrace.lake.metadata import changed_metadata
+from headrace.lake.metadata import changed_metadata, is_append_only
 from headrace.lake.reading import read_batches
 from headrace.lake.schemas import evolution
 from headrace.lake.tables import Optimized, Table
@@ -39,9 +41,31 @@ def optimize(table: Table, up_to_version: int | None = None) -> Optimized:
         if up_to_version is None or file.version <= up_to_version
     ]
     done = Optimized()
-    for portion in _portions(joinable(files)):
+    for portion in _portions(_settled(table, joinable(files))):
         done = _add(done, _join(table, portion))
     return done
+
+
+def _settled(table: Table, groups: Sequence[list[AddedFile]]) -> list[list[AddedFile]]:
+    """Groups without what `Table.amend` may yet take back: the newest batch of each writer.
+
+    Among the rows of others, those of a batch that comes again would not be found any more. In a
+    table that only grows nothing is taken back.
+    """
+    if is_append_only(table.properties):
+        return list(groups)
+    versions = {file.version for group in groups for file in group}
+    amendable = {version for version in versions if _is_amendable(table, version)}
+    left = ([file for file in group if file.version not in amendable] for group in groups)
+    return [group for group in left if len(group) > 1]
+
+
+def _is_amendable(table: Table, version: int) -> bool:
+    try:
+        tokens = table.commit(version).tokens
+    except VersionGone:
+        return False  # Its batch came longer ago than the log reaches.
+    return any(table.last_batch(token.writer) == token.batch for token in tokens)
 
 
 def joinable(

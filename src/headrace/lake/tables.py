@@ -40,8 +40,6 @@ from headrace.lake.lineage import Lineage
 from headrace.lake.metadata import changed_metadata, check_may_shrink, takes_rows
 from headrace.lake.upserts import Upsert
 
-_AMENDABLE = 1_000
-"""So many commits back a batch can be amended; it is one of the last, as its flow repeats it."""
 _ATTEMPTS = 20
 """How often a commit is planned anew when another writer was quicker."""
 _CHECKPOINT_EVERY = 100
@@ -153,12 +151,16 @@ class Table:
         return self.append(files, token, lineage)
 
     def added_by(self, token: Token) -> list[AddedFile]:
-        """The files of a batch that are in the table still."""
+        """The files of a batch that are in the table still; the batch is its writer's newest.
+
+        `optimize` leaves the files of such a batch alone, so that they are found here.
+        """
         if not self.has(token):
             return []
-        paths = {file.path for file in self.files()}
-        for commit in self.history(_AMENDABLE):
+        for version in reversed(self._head.log.versions()):
+            commit = self.commit(version)
             if token in commit.tokens:
+                paths = {file.path for file in self.files()}
                 return [file for file in commit.added_files() if file.path in paths]
         return []
 

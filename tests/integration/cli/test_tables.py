@@ -152,8 +152,9 @@ def test_two_versions_are_compared(table: Table) -> None:
 
 def test_files_are_listed_joined_and_removed(table: Table) -> None:
     numbers(table, 3)
+    numbers(table, 4)
     files = ok("files", "raw.orders", "--json").document
-    assert sorted((one["rows"], one["version"]) for one in files) == [(1, 2), (2, 1)]
+    assert sorted((one["rows"], one["version"]) for one in files) == [(1, 2), (1, 3), (2, 1)]
     assert all(Path(one["path"]).exists() for one in files)
     assert "2 files of" in ok("optimize", "raw.orders").out
     assert ok("optimize", "raw.orders").out == "raw.orders: nothing to join\n"
