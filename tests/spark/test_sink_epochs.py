@@ -271,9 +271,11 @@ def test_a_transaction_timeout_that_the_broker_refuses_is_told(
         Query(options, "writer").run(0, ["a"])
 
 
-def test_a_wrong_property_is_told(broker: BrokerProcess, make_topic: MakeTopic) -> None:
-    options = options_for(broker.bootstrap_servers, make_topic("out"), kafka_lingre_ms="5")
-    with pytest.raises(InvalidProperty, match=r"lingre\.ms"):
+def test_a_wrong_value_of_a_property_is_told(broker: BrokerProcess, make_topic: MakeTopic) -> None:
+    options = options_for(
+        broker.bootstrap_servers, make_topic("out"), kafka_client_dns_lookup="soon"
+    )
+    with pytest.raises(InvalidProperty, match=r"client\.dns\.lookup"):
         Query(options, "writer").run(0, ["a"])
 
 

@@ -1,5 +1,6 @@
 """What SQL and Python files declare alike: merged views, sinks, flows of changes; their checks."""
 
+from headrace.pipelines.declaring.option_names import sink_option_complaint
 from headrace.pipelines.declaring.registry import QueryFunction, Registry
 from headrace.pipelines.intervals import schedule_complaint, seconds_of
 from headrace.pipelines.model import Changes, Flow, MergedView, Place, Sink
@@ -49,6 +50,9 @@ def declare_sink(registry: Registry, sink: Sink) -> None:
             f" {', '.join(GUARANTEES)}",
             sink.place,
         )
+    for name in sink.options:
+        if wrong := sink_option_complaint(name):
+            registry.complain(f"the sink {sink.name}: {wrong}", sink.place)
     registry.add(sink)
 
 

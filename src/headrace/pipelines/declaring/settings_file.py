@@ -11,6 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from headrace.pipelines.declaring.option_names import (
+    client_property_complaint,
+    source_option_complaint,
+)
 from headrace.pipelines.declaring.settings_tables import (
     PipelineTable,
     SourceTable,
@@ -18,7 +22,6 @@ from headrace.pipelines.declaring.settings_tables import (
     ZoneTable,
     converted,
 )
-from headrace.pipelines.declaring.source_options import option_complaint
 from headrace.pipelines.intervals import schedule_complaint, seconds_of
 from headrace.pipelines.model import (
     QUARANTINE,
@@ -73,7 +76,7 @@ class SettingsFile:
             version=str(table.version),
             architecture=Architecture(table.architecture),
             bootstrap=table.bootstrap,
-            client=self._texts("client"),
+            client=self._client(),
             lake=self._place_of_lake(table.lake),
             master=table.master,
             spark=self._texts("spark"),
@@ -196,7 +199,7 @@ class SettingsFile:
             options["message"] = table.message
         if table.connector == "headrace":
             for key in table.options:
-                if wrong := option_complaint(name, key):
+                if wrong := source_option_complaint(name, key):
                     self._complain(wrong, f"{section}.options", key)
         has_registry = "schema.registry.url" in options
         if table.format != "bytes" and table.schema is None and not has_registry:
@@ -273,6 +276,13 @@ class SettingsFile:
             self._complain(
                 "driver_rows_max is a number of rows, 0 or more", "pipeline", "driver_rows_max"
             )
+
+    def _client(self) -> dict[str, str]:
+        found = self._texts("client")
+        for name in found:
+            if wrong := client_property_complaint(name):
+                self._complain(wrong, "client", name)
+        return found
 
     def _texts(self, section: str) -> dict[str, str]:
         found = {}

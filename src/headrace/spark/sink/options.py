@@ -4,6 +4,15 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from headrace.spark.option_names import (
+    CLIENT_PREFIX,
+    PASSED_OVER,
+    Side,
+    given_properties,
+    is_for_java,
+    option_complaint,
+    property_complaint,
+)
 from headrace.spark.sink.errors import WrongOption
 
 TOKEN_TOPIC = "__headrace_sink_tokens"
@@ -15,12 +24,12 @@ REGISTRY_LOGIN = "schema.registry.basic.auth.user.info"
 REGISTRY_SUBJECT = "schema.registry.subject"
 
 _BY_SCHEMA = ("json", "avro", "protobuf")
-_KAFKA = "kafka."
-_OURS_ALONE = {
-    "transactional.id": "the sink names its transactions by token.writer and the task",
-    "enable.idempotence": "set the option guarantee",
-    "delivery.report.only.error": "the sink needs to hear of its token",
-}
+SINK_OPTIONS = (
+    *("topic", "guarantee", "token.writer", "token.batch", "token.topic", "singleTransaction"),
+    *("value.format", "value.columns", "schema"),
+    *(REGISTRY_URL, REGISTRY_LOGIN, REGISTRY_SUBJECT),
+)
+"""What a write may be told, besides client properties."""
 
 
 class Guarantee(enum.Enum):
@@ -76,6 +85,9 @@ class SinkOptions:
 def sink_options(given: Mapping[str, str]) -> SinkOptions:
     """Check options whose names may come in any case, as Spark's do."""
     options = {name.lower(): value for name, value in given.items()}
+    for name in options.keys() - PASSED_OVER:
+        if not name.startswith(CLIENT_PREFIX) and (wrong := option_complaint(name, SINK_OPTIONS)):
+            raise WrongOption(wrong)
     checked = SinkOptions(
         properties=_client_properties(options),
         topic=options.get("topic"),
@@ -96,20 +108,16 @@ def sink_options(given: Mapping[str, str]) -> SinkOptions:
 
 
 def _client_properties(options: Mapping[str, str]) -> dict[str, str]:
-    properties = {
-        name.removeprefix(_KAFKA): value
-        for name, value in options.items()
-        if name.startswith(_KAFKA)
-    }
+    properties = given_properties(options)
     if not properties.get("bootstrap.servers"):
         raise WrongOption("the option kafka.bootstrap.servers is missing")
-    for name, instead in _OURS_ALONE.items():
-        if name in properties:
-            raise WrongOption(f"kafka.{name} cannot be set: {instead}")
+    for name in properties:
+        if wrong := property_complaint(name, Side.SINK):
+            raise WrongOption(wrong)
     timeout = properties.get("transaction.timeout.ms", "1")
     if not timeout.isdigit() or int(timeout) < 1:
         raise WrongOption(f"kafka.transaction.timeout.ms must be a number above 0, not {timeout!r}")
-    return properties
+    return {name: value for name, value in properties.items() if not is_for_java(name)}
 
 
 def _guarantee(text: str) -> Guarantee:

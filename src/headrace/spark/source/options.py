@@ -1,15 +1,22 @@
 """The options of `format("headrace")`: the stock connector's spellings, and a few of our own.
 
-Names are case-insensitive, as Spark's are. What is given twice or cannot be is refused by name;
-properties of the client (`kafka.*`) are passed on, and never shown.
+Names are case-insensitive, as Spark's are. What is given twice, is not known or cannot be is
+refused by name; properties of the client (`kafka.*`) are passed on, and never shown.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 
+from headrace.spark.option_names import (
+    CLIENT_PREFIX,
+    PASSED_OVER,
+    Side,
+    given_properties,
+    option_complaint,
+    property_complaint,
+)
 from headrace.spark.refuge import OPTION, Refuge
 from headrace.spark.source.errors import InvalidOption
 from headrace.spark.source.offsets import (
@@ -21,15 +28,6 @@ from headrace.spark.source.offsets import (
     parse_partitions,
 )
 
-CLIENT_PREFIX = "kafka."
-
-_REFUSED = {
-    "auto.offset.reset": "give startingOffsets instead",
-    "enable.auto.commit": "give the option group to see progress as a consumer group's",
-    "key.deserializer": "keys come as bytes",
-    "value.deserializer": "values come as bytes, or typed by the option format",
-    "interceptor.classes": "nothing runs Java here",
-}
 _SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 STREAM_OPTIONS = (
     *("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"),
@@ -42,8 +40,7 @@ STREAM_OPTIONS = (
 )
 """What a stream over given topics may be told, besides client properties and its payload."""
 _ENDS = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
-_OPTIONS = (*_SUBSCRIPTIONS, *STREAM_OPTIONS, *_ENDS, "format", "schema")
-_NEAR = 0.85
+_OPTIONS = (*_SUBSCRIPTIONS, *STREAM_OPTIONS, *_ENDS, "format", "schema", OPTION)
 
 
 class Unmatched(Enum):
@@ -134,7 +131,7 @@ def parse(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
             "segments is not offered: brokers send files as they are, so that reading them"
             " directly gains next to nothing, and passes by their access rules"
         )
-    _refuse_misspelt(given)
+    _refuse_unknown(given)
     reader = _Reader(given)
     return SourceOptions(
         properties=client_properties(given),
@@ -150,22 +147,25 @@ def parse(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
         fails_on_data_loss=reader.flag("failOnDataLoss", default=True),
         rows=parse_rows(given),
         starts_location=reader.text("startsLocation"),
-        group=reader.text("group") or reader.text("kafka.group.id"),
+        group=_group(reader),
         pushes_filters=None if "pushfilters" not in given else reader.flag("pushFilters"),
     )
 
 
-def _refuse_misspelt(given: Mapping[str, str]) -> None:
-    """A limit with a letter too few would be no limit, and nobody would know.
+def _refuse_unknown(given: Mapping[str, str]) -> None:
+    for name in given.keys() - PASSED_OVER:
+        if not name.startswith(CLIENT_PREFIX) and (wrong := option_complaint(name, _OPTIONS)):
+            raise InvalidOption(wrong)
 
-    What is like none of ours is left alone, as Spark's readers do: it is another one's.
-    """
-    known = {name.lower(): name for name in _OPTIONS}
-    for name in given:
-        if name in known or name.startswith(CLIENT_PREFIX):
-            continue
-        if near := get_close_matches(name, known, n=1, cutoff=_NEAR):
-            raise InvalidOption(f"there is no option {name}; did you mean {known[near[0]]}?")
+
+def _group(reader: "_Reader") -> str | None:
+    """The stock connector's users say it by the client's property."""
+    ours, clients = reader.text("group"), reader.text("kafka.group.id")
+    if ours and clients and ours != clients:
+        raise InvalidOption(
+            f"group is {ours!r} and kafka.group.id {clients!r}: they mean the same, give one"
+        )
+    return ours or clients
 
 
 class _Reader:
@@ -236,16 +236,12 @@ def parse_rows(options: Mapping[str, str]) -> RowOptions:
 
 def client_properties(options: Mapping[str, str]) -> dict[str, str]:
     """The properties of the client, without the prefix."""
-    properties = {
-        name.lower().removeprefix(CLIENT_PREFIX): value
-        for name, value in options.items()
-        if name.lower().startswith(CLIENT_PREFIX)
-    }
+    properties = given_properties(options)
     if not properties.get("bootstrap.servers", "").strip():
         raise InvalidOption("kafka.bootstrap.servers is missing; name brokers as host:port")
-    for name, advice in _REFUSED.items():
-        if name in properties:
-            raise InvalidOption(f"kafka.{name} means nothing here: {advice}")
+    for name in properties:
+        if wrong := property_complaint(name, Side.SOURCE):
+            raise InvalidOption(wrong)
     return properties
 
 

@@ -114,7 +114,7 @@ def test_everything_else_is_declared_by_its_word(tmp_path: Path) -> None:
             "dp.create_auto_cdc_flow('trusted.customers', 'changes', ['id'], 'ts',\n"
             "    apply_as_deletes=\"op = 'D'\",\n"
             "    except_column_list=['op'], stored_as_scd_type='2')\n"
-            "dp.create_sink('alerts', 'kafka', {'topic': 'alerts', 'linger.ms': '5'})\n"
+            "dp.create_sink('alerts', 'kafka', {'topic': 'alerts', 'kafka.linger.ms': '5'})\n"
             "@dp.append_flow(target='alerts', name='big', once=True)\n"
             "def flow(): return dp.read_stream('sources.orders')\n"
             "@dp.temporary_view\n"
@@ -135,7 +135,7 @@ def test_everything_else_is_declared_by_its_word(tmp_path: Path) -> None:
     }
     sink = pipeline.datasets["alerts"]
     assert isinstance(sink, Sink)
-    assert (sink.topic, sink.format, sink.options) == ("alerts", "kafka", {"linger.ms": "5"})
+    assert (sink.topic, sink.format, sink.options) == ("alerts", "kafka", {"kafka.linger.ms": "5"})
     changes, big = pipeline.flows
     assert changes.query == "SELECT * FROM STREAM(`changes`)"
     assert changes.changes is not None

@@ -22,9 +22,11 @@ def test_names_are_taken_in_any_case() -> None:
     assert (options.rows_max, options.fails_on_data_loss) == (7, False)
 
 
-def test_a_name_that_is_nearly_an_option_is_refused_and_one_of_others_is_not() -> None:
+def test_a_name_that_is_no_option_is_refused_and_one_of_others_is_not() -> None:
     with pytest.raises(InvalidOption, match="did you mean maxOffsetsPerTrigger"):
         parse({**ORDERS, "maxOffsetPerTrigger": "7"}, is_streaming=True)
+    with pytest.raises(InvalidOption, match="there is no option rows"):
+        parse({**ORDERS, "rows": "7"}, is_streaming=True)
     others = {"path": "x", "groupIdPrefix": "y", "kafkaConsumer.pollTimeoutMs": "512"}
     assert parse({**ORDERS, **others}, is_streaming=True) == parse(ORDERS, is_streaming=True)
 
@@ -73,6 +75,9 @@ def test_properties_of_the_client_lose_their_prefix_and_are_not_shown() -> None:
         ({**ORDERS, "maxBytesPerTrigger": "1g"}, "maxBytesPerTrigger is '1g'"),
         ({**ORDERS, "failOnDataLoss": "maybe"}, "must be true or false"),
         ({**ORDERS, "kafka.auto.offset.reset": "earliest"}, "startingOffsets instead"),
+        ({**ORDERS, "kafka.secuirty.protocol": "SSL"}, "did you mean kafka.security.protocol"),
+        ({**ORDERS, "isolation.level": "read_committed"}, "are written kafka.isolation.level"),
+        ({**ORDERS, "group": "a", "kafka.group.id": "b"}, "they mean the same, give one"),
         ({**ORDERS, "startingOffsetsByTimestampStrategy": "guess"}, "error or latest"),
         ({**ORDERS, "maxTriggerDelay": "soon"}, "a duration such as"),
         ({**ORDERS, "subscribe": " , "}, "names no topic"),
