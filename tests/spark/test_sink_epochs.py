@@ -219,6 +219,17 @@ def test_a_single_transaction_needs_a_single_task(query: Query) -> None:
     assert query.values() == [b"a", b"b"]
 
 
+def test_a_single_transaction_makes_no_topic_unless_it_is_let(broker: BrokerProcess) -> None:
+    given = {"singleTransaction": "true", "kafka_allow_auto_create_topics": "true"}
+    options = options_for(broker.bootstrap_servers, "made-in-one-transaction", **given)
+    unlet = {k: v for k, v in options.properties.items() if k != "allow.auto.create.topics"}
+    with pytest.raises(SinkError, match="singleTransaction=true makes none: create it first"):
+        Query(replace(options, properties=unlet), "single").run(0, ["a"])
+    query = Query(options, "single")
+    query.commit(query.run(0, ["a"]))
+    assert query.values() == [b"a"]
+
+
 @pytest.mark.parametrize("guarantee", ["idempotent", "at-least-once"])
 def test_without_transactions_rows_are_there_when_their_task_is_done(
     broker: BrokerProcess, make_topic: MakeTopic, guarantee: str

@@ -10,6 +10,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import col, lit, struct
 
+from headrace.client.admin import Admin
 from headrace.serdes import AvroDeserializer, NewSchema, RegistryClient
 from headrace.testing.process import BrokerProcess
 from tests.committed import committed_messages, committed_values
@@ -116,9 +117,19 @@ def test_a_write_without_a_token_counts_each_time(
     assert len(committed_values(broker.bootstrap_servers, topic)) == 20
 
 
+def topics_of(broker: BrokerProcess) -> set[str | None]:
+    with Admin(broker.bootstrap_servers) as admin:
+        return {topic.name for topic in admin.cluster.metadata().topics}
+
+
 def test_several_tasks_are_refused_where_one_transaction_is_asked_for(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic, save: Save
 ) -> None:
+    with pytest.raises(
+        PySparkException, match=r"put coalesce\(1\) before the write|create it first"
+    ):
+        save(numbers(spark, 10, tasks=2), topic="left-behind", singleTransaction="true")
+    assert "left-behind" not in topics_of(broker)
     topic = make_topic("out")
     with pytest.raises(PySparkException, match=r"put coalesce\(1\) before the write"):
         save(numbers(spark, 10, tasks=2), topic=topic, singleTransaction="true")
@@ -135,13 +146,20 @@ def test_several_tasks_are_refused_where_one_transaction_is_asked_for(
         ("SELECT 'a' AS value", {}, "Set the option topic"),
         ("SELECT 'a' AS value", {"topic": "x", "guarantee": "maybe"}, "guarantee must be one of"),
         ("SELECT 'a' AS value", {"topic": "x", "token_batch": "1"}, "belong together"),
+        ("SELECT 'a' AS value", {"topic": "x", "kafka_ack": "1"}, "did you mean kafka.acks"),
     ],
 )
 def test_what_cannot_be_written_is_told_before_any_task_runs(
-    spark: "SparkSession", save: Save, sql: str, options: dict[str, str], said: str
+    spark: "SparkSession",
+    broker: BrokerProcess,
+    save: Save,
+    sql: str,
+    options: dict[str, str],
+    said: str,
 ) -> None:
     with pytest.raises(PySparkException, match=said):
         save(spark.sql(sql), **options)
+    assert "x" not in topics_of(broker)
 
 
 class RateQuery:
@@ -255,6 +273,10 @@ def test_rows_are_written_by_a_schema_of_a_registry(
         client.register(f"{topic}-value", NewSchema(ORDER))
         options = {"value.format": "avro", "schema.registry.url": registry.url}
         save(rows.coalesce(1), topic=topic, **options)
+        unfit = {**options, "schema.registry.subject": f"{topic}-value"}
+        with pytest.raises(PySparkException, match="id"):
+            save(rows.select("key", "name").coalesce(1), topic="unfit", **unfit)
+        assert "unfit" not in topics_of(broker)
         read = AvroDeserializer(client).of_values
         values = [read(topic, value) for value in committed_values(address, topic)]
         again = (

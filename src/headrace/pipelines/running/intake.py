@@ -64,6 +64,7 @@ class DeadLetters:
             headers.alias("headers"),
         )
         options = {
+            "kafka.allow.auto.create.topics": "true",  # There is one task, so none is refused.
             **{f"kafka.{name}": text for name, text in self.properties.items()},
             "topic": self.topic,
             "guarantee": "exactly-once",

@@ -178,6 +178,7 @@ class TopicTarget:
         sent = Observation()
         shaped = shaped_for_topic(rows, self.format).observe(sent, F.count(F.lit(1)).alias("rows"))
         options = {
+            "kafka.allow.auto.create.topics": "true",  # There is one task, so none is refused.
             **{f"kafka.{name}": text for name, text in self.properties.items()},
             "topic": self.topic,
             "guarantee": self.guarantee,

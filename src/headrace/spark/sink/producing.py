@@ -22,7 +22,10 @@ IN_FLIGHT_RECORDS_MAX = 500_000
 
 _POLL_S = 0.02
 _TOPIC_ATTEMPTS = 30
+_TOPIC_LOOKS = 3
+"""How often a topic is looked for that nobody is about to make."""
 _TOPIC_PAUSE_S = 0.1
+_MAKES_TOPICS = "allow.auto.create.topics"
 _FENCED = frozenset(
     {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 )
@@ -55,11 +58,15 @@ class SinkProducer:
 
     def __init__(self, options: SinkOptions, transactional_id: str | None = None) -> None:
         given, own = split(options.properties)
-        settings = {**_DEFAULTS, "logger": FoldedLog(), **given, **_guaranteed(options)}
+        # More tasks than one are told when one has begun: a refused write must leave no topic.
+        makes_topics = {_MAKES_TOPICS: not options.is_single_transaction}
+        chosen = {**_DEFAULTS, **makes_topics, **given}
+        settings = {**chosen, "logger": FoldedLog(), **_guaranteed(options)}
         if transactional_id is not None:
             settings["transactional.id"] = transactional_id
         self._options = options
         self._timeout_s = own.max_block_s
+        self._makes_topics = str(chosen[_MAKES_TOPICS]).lower() == "true"
         self._is_transactional = transactional_id is not None
         self._producer = created(confluent_kafka.Producer, settings)
         self._transactions = Transactions(self._producer, own.max_block_s)
@@ -91,7 +98,7 @@ class SinkProducer:
 
     def require_topic(self, topic: str) -> None:
         """Fail soon and clearly if a topic is missing; a broker may create it as it is named."""
-        for _ in range(_TOPIC_ATTEMPTS):
+        for _ in range(_TOPIC_ATTEMPTS if self._makes_topics else _TOPIC_LOOKS):
             try:
                 found = self._producer.list_topics(topic, timeout=self._timeout_s).topics[topic]
             except KafkaException as error:
@@ -101,7 +108,13 @@ class SinkProducer:
             if found.error.code() not in _NO_TOPIC:
                 raise exception_for(found.error, f"topic {topic!r}")
             time.sleep(_TOPIC_PAUSE_S)
-        raise NoSuchTopic(topic, self._producer.list_topics(timeout=self._timeout_s).topics)
+        missing = NoSuchTopic(topic, self._producer.list_topics(timeout=self._timeout_s).topics)
+        if self._makes_topics:
+            raise missing
+        raise SinkError(
+            f"{missing}, and singleTransaction=true makes none: create it first, or let brokers do"
+            f" it by kafka.{_MAKES_TOPICS}=true"
+        )
 
     def send(self, rows: Rows, size_bytes: int) -> None:
         """Hand over records, after waiting for room; raises the failure of any before."""

@@ -108,11 +108,15 @@ class TaskWriter:
             return log.prepared(task, partition, offset)
 
     def _send(self, producer: "SinkProducer", batches: Iterator["RecordBatch"]) -> None:
-        if self.options.topic is not None:
-            producer.require_topic(self.options.topic)
+        """Send the rows; brokers may make the topic, so it is named once there are records."""
+        topic = self.options.topic
         for batch in batches:
             for piece in _pieces(batch):
-                producer.send(self._columns.rows(piece), piece.nbytes)
+                rows = self._columns.rows(piece)
+                if topic is not None:
+                    producer.require_topic(topic)
+                    topic = None
+                producer.send(rows, piece.nbytes)
 
 
 def not_single(tasks: str) -> WrongOption:
