@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Producer, TopicPartition
 
+from headrace.spark.source import planning
+from headrace.spark.source.source import DefaultSource
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.source_topics import QUIET, numbered, produce, read
@@ -143,7 +145,10 @@ def test_filters_leave_the_same_rows_whether_they_are_pushed_down_or_not(
 
 
 def test_small_partitions_share_a_task_and_large_ones_have_several(
-    spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
+    spark: "SparkSession",
+    broker: BrokerProcess,
+    make_topic: MakeTopic,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic = make_topic(partitions=4)
     produce(broker.bootstrap_servers, topic, numbered(400, 4))
@@ -152,6 +157,17 @@ def test_small_partitions_share_a_task_and_large_ones_have_several(
     bounded = read(spark, broker.bootstrap_servers, topic, maxRecordsPerPartition="30")
     assert [frame.rdd.getNumPartitions() for frame in (shared, split, bounded)] == [1, 8, 16]
     assert [frame.distinct().count() for frame in (shared, split, bounded)] == [400, 400, 400]
+    monkeypatch.setattr(planning, "TASK_ROWS_LARGE", 30)
+    monkeypatch.setattr(planning, "TASK_ROWS_SMALL", 10)
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": topic}
+    reader = DefaultSource(given).reader(shared.schema)
+    tasks = reader.partitions()
+    batches: list[Any] = [batch for task in tasks for batch in reader.read(task)]
+    rows = [batch.column("value").to_pylist() for batch in batches]
+    assert [len(task.value) for task in tasks] == [1] * 16
+    assert [int(value) for values in rows for value in values] == [
+        number for partition in range(4) for number in range(partition, 400, 4)
+    ]
 
 
 def test_only_the_columns_that_are_asked_for_come(

@@ -1,7 +1,7 @@
 """Which task reads what: ranges of offsets, split where they are large, joined where small.
 
-Pure, and a function of the positions alone: a batch that Spark plans again after a crash gets the
-same tasks, which the exactly-once sink relies on.
+Pure, and a function of positions and options alone: a batch that Spark plans again after a crash
+gets the same tasks, which the exactly-once sink relies on.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,10 @@ from headrace.spark.source.offsets import Positions, TopicPartition
 
 TASK_ROWS_SMALL = 10_000
 """Partitions with fewer records share a task: starting one takes longer than to read those."""
+TASK_ROWS_LARGE = 2_000_000
+"""A range of more records is cut: a task costs some 0.05 s of a core, and as many take a second."""
+TASKS_OF_RANGE_MAX = 16
+"""Not more of a range unless it is asked for: Spark and the sink have work with each task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,12 @@ def ranges_between(start: Positions, end: Positions, topic_ids: Mapping[str, Uui
 def shares_of(
     ranges: Sequence[Range], tasks_min: int | None = None, task_rows_max: int | None = None
 ) -> list[Share]:
-    """The tasks for some ranges; who asks for a number of tasks gets no joined ones."""
+    """The tasks for some ranges; who asks for a number of tasks gets that, and no joined ones.
+
+    Not a function of the cores there are, which would be others after a restart elsewhere.
+    """
     if tasks_min is None and task_rows_max is None:
-        return _joined(ranges)
+        return _joined([part for whole in ranges for part in _several(whole)])
     pieces = [piece for whole in ranges for piece in _split(whole, task_rows_max)]
     if tasks_min is not None and len(pieces) < tasks_min:
         rows = sum(piece.rows for piece in pieces)
@@ -77,6 +84,10 @@ def _joined(ranges: Sequence[Range]) -> list[Share]:
     if small:
         shares.append(tuple(small))
     return shares
+
+
+def _several(whole: Range) -> list[Range]:
+    return _parts(whole, min(-(-whole.rows // TASK_ROWS_LARGE), TASKS_OF_RANGE_MAX))
 
 
 def _split(whole: Range, rows_max: int | None) -> list[Range]:

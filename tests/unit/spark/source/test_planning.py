@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.spark.source.offsets import Positions, TopicPartition
-from headrace.spark.source.planning import TASK_ROWS_SMALL, Range, ranges_between, shares_of
+from headrace.spark.source.planning import (
+    TASK_ROWS_LARGE,
+    TASK_ROWS_SMALL,
+    TASKS_OF_RANGE_MAX,
+    Range,
+    ranges_between,
+    shares_of,
+)
 
 
 def positions(*offsets: int) -> Positions:
@@ -38,6 +45,27 @@ def test_a_shared_task_stays_small() -> None:
     assert [len(share) for share in shares] == [1, 1, 1]
 
 
+def test_a_large_range_is_read_by_several_tasks_in_the_order_of_its_records() -> None:
+    shares = shares_of(ranges_between(positions(7), positions(4_000_008), {}))
+    assert TASK_ROWS_LARGE == 2_000_000
+    assert [bounds(list(share)) for share in shares] == [
+        [(0, 7, 1_333_340)],
+        [(0, 1_333_340, 2_666_674)],
+        [(0, 2_666_674, 4_000_008)],
+    ]
+
+
+def test_a_range_that_is_not_large_stays_one_task_and_a_huge_one_has_a_bounded_number() -> None:
+    assert len(shares_of(ranges_between({}, positions(TASK_ROWS_LARGE), {}))) == 1
+    huge = positions(100 * TASKS_OF_RANGE_MAX * TASK_ROWS_LARGE)
+    assert len(shares_of(ranges_between({}, huge, {}))) == TASKS_OF_RANGE_MAX
+
+
+def test_whoever_asks_for_one_task_a_partition_gets_it_however_large_it_is() -> None:
+    ranges = ranges_between({}, positions(5 * TASK_ROWS_LARGE, 3), {})
+    assert shares_of(ranges, tasks_min=1) == [(one,) for one in ranges]
+
+
 def test_whoever_asks_for_more_tasks_than_partitions_gets_them() -> None:
     shares = shares_of(ranges_between({}, positions(900, 100), {}), tasks_min=10)
     assert len(shares) == 10
@@ -45,13 +73,14 @@ def test_whoever_asks_for_more_tasks_than_partitions_gets_them() -> None:
 
 
 @given(
-    ends=st.lists(st.integers(0, 50_000), max_size=6),
+    ends=st.lists(st.integers(0, 50_000) | st.integers(0, 10**9), max_size=6),
     tasks_min=st.none() | st.integers(1, 40),
-    rows_max=st.none() | st.integers(1, 5_000),
+    parts_max=st.none() | st.integers(1, 40),
 )
 def test_every_offset_is_read_by_exactly_one_task(
-    ends: list[int], tasks_min: int | None, rows_max: int | None
+    ends: list[int], tasks_min: int | None, parts_max: int | None
 ) -> None:
+    rows_max = None if parts_max is None else max(1, max(ends, default=0) // parts_max)
     ranges = ranges_between({}, positions(*ends), {})
     shares = shares_of(ranges, tasks_min, rows_max)
     pieces = sorted(bounds([one for share in shares for one in share]))
