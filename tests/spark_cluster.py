@@ -20,11 +20,7 @@ HOST = "127.0.0.1"
 SPARK_HOME = Path(pyspark.__file__).parent
 START_S_MAX = 90.0
 STOP_S_MAX = 20.0
-ENVIRONMENT = {
-    "SPARK_LOCAL_IP": HOST,
-    # What runs for seconds gains nothing by the better compiler and by threads that collect.
-    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
+ENVIRONMENT = {"SPARK_LOCAL_IP": HOST}
 """For clusters and for the drivers that use them."""
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
+from headrace.spark import class_archive
+from headrace.spark.home import own_home
 from headrace.testing.process import BrokerProcess
 
 if TYPE_CHECKING:
@@ -81,8 +83,14 @@ def java_options() -> Iterator[None]:
     """Let every JVM that a test starts begin its work soon; one that is told otherwise obeys."""
     with pytest.MonkeyPatch.context() as patch:
         if "JAVA_TOOL_OPTIONS" not in os.environ:
-            patch.setenv("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
+            patch.setenv("JAVA_TOOL_OPTIONS", f"{JAVA_OPTIONS} {kept_classes()}")
         yield
+
+
+def kept_classes() -> str:
+    """What lets all JVMs of Spark, executors included, begin with what `make spark` has kept."""
+    home = own_home()
+    return "" if home is None or which("java") is None else class_archive.java_options(home)
 
 
 @pytest.fixture(scope="session")

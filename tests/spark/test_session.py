@@ -1,7 +1,14 @@
-"""What a session gives the Python processes that it starts."""
+"""What a session starts with, and what it gives the Python processes that it starts."""
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
+
+from headrace.spark.class_archive import archive_of
+from headrace.spark.home import own_home
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,3 +25,14 @@ def test_tasks_load_the_installed_pyspark_and_not_a_zip(spark: "SparkSession") -
 
     found = spark.range(1).mapInArrow(places, "place STRING").collect()
     assert [".zip" in row.place for row in found] == [False]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process has mapped is in /proc")
+def test_the_jvm_has_the_archive_of_classes_in_its_memory(spark: "SparkSession") -> None:
+    home = own_home()
+    assert home is not None
+    archive = archive_of(home)
+    if not archive.exists():
+        pytest.skip("there is none; make it by: headrace spark warm")
+    jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    assert str(archive) in Path(f"/proc/{jvm}/maps").read_text()

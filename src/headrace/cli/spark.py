@@ -8,7 +8,10 @@ import click
 from headrace.cli.output import print_line, warn
 
 
-@click.group("spark", short_help="Check what Spark needs, fetch the stock connector's jars.")
+@click.group(
+    "spark",
+    short_help="Check what Spark needs, let it start sooner, fetch the stock connector's jars.",
+)
 def command() -> None:
     """What Spark needs on this machine.
 
@@ -26,6 +29,18 @@ def doctor() -> None:
         print_line(f"{'ok  ' if finding.is_fine else 'FAIL'}  {finding.text}")
     if not all(finding.is_fine for finding in findings):
         sys.exit(1)
+
+
+@command.command("warm")
+@click.option("--again", is_flag=True, help="Also if they are kept already.")
+def warm(again: bool) -> None:
+    """Keep Spark's classes ready, so that sessions on this machine start with half the work.
+
+    Takes some ten seconds and 200 MB of the user's cache, once for each Spark and Java.
+    """
+    from headrace.spark.class_archive import make_archive
+
+    print_line(f"Spark's classes are kept in {make_archive(again)}")
 
 
 @command.command("jars")

@@ -33,7 +33,7 @@ class Java:
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """The Java of JAVA_HOME, else the first on the PATH; `JavaMissing` unless it will do."""
     environment = os.environ if environment is None else environment
-    path = _located(environment)
+    path = locate_java(environment)
     try:
         answer = subprocess.run(
             [path, "-version"], capture_output=True, text=True, timeout=_ANSWER_S, check=False
@@ -59,7 +59,8 @@ def version_in(text: str) -> int | None:
     return int(second) if first == 1 and second is not None else first
 
 
-def _located(environment: Mapping[str, str]) -> Path:
+def locate_java(environment: Mapping[str, str]) -> Path:
+    """The program that would run, of whatever version; `JavaMissing` if there is none."""
     home = environment.get("JAVA_HOME")
     if home:
         path = Path(home) / "bin" / "java"

@@ -58,13 +58,16 @@ def open_session(
     Python that runs this, not the first `python3` on their path, unless `spark.pyspark.python`
     names another.
     """
+    from headrace.spark.class_archive import DRIVER_OPTIONS, java_options
     from headrace.spark.home import compiled_modules
     from headrace.spark.shipping import on_path_of_children, packed, ship
 
     wanted = {**SETTINGS, **(settings or {})}
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        with compiled_modules():
+        with compiled_modules() as home:
+            if home is not None:
+                wanted[DRIVER_OPTIONS] = f"{java_options(home)} {wanted.get(DRIVER_OPTIONS, '')}"
             return _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
     archive = packed()
     if master.startswith(_CONNECT):

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from headrace.spark.home import compiled_modules
+from headrace.spark.home import compiled_modules, linked_home, own_home
 
 pytest.importorskip("pyspark")
 
 
 @pytest.fixture(autouse=True)
-def no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 def test_a_jvm_finds_all_of_spark_but_the_zip_of_its_modules() -> None:
@@ -33,3 +35,27 @@ def test_a_home_that_the_user_has_chosen_stays(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("SPARK_HOME", "/opt/spark")
     with compiled_modules():
         assert os.environ["SPARK_HOME"] == "/opt/spark"
+
+
+def test_the_home_is_at_the_same_place_each_time() -> None:
+    assert own_home() == own_home()
+
+
+def test_what_was_installed_anew_is_linked_anew(tmp_path: Path) -> None:
+    installed = tmp_path / "pyspark"
+    (installed / "jars").mkdir(parents=True)
+    jars = linked_home(installed) / "jars"
+    jars.unlink()
+    jars.symlink_to(tmp_path / "gone")
+    linked_home(installed)
+    assert jars.samefile(installed / "jars")
+
+
+def test_spark_keeps_its_own_home_where_there_is_no_cache(
+    cache: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache.write_text("not a directory")
+    with compiled_modules() as home:
+        assert home is None
+        assert "SPARK_HOME" not in os.environ
+    assert "set XDG_CACHE_HOME" in caplog.text

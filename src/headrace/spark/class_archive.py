@@ -1,0 +1,112 @@
+"""Spark's classes as the JVM has them in memory, kept in a file for the next start.
+
+Half of what a session's start costs is reading, checking and laying out some fifteen thousand
+classes. Java can write them to an archive when a program ends (class data sharing), and map
+it at the next start. An archive is bound to the Java that wrote it and to the paths, sizes and
+times of the jars; a JVM that finds something else leaves it alone and loads the classes as ever.
+"""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from headrace.errors import HeadraceError
+from headrace.spark.home import own_home
+from headrace.spark.java import locate_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+
+_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+"""What is wrong with an archive concerns nobody: it is then not used."""
+_MAKING_S_MAX = 300.0
+_ENDING_S_MAX = 120
+
+
+class NotArchived(HeadraceError):
+    """The archive could not be made; the message says why."""
+
+
+def java_options(home: Path) -> str:
+    """What makes a JVM with this home use its archive; nothing if there is none."""
+    archive = archive_of(home)
+    return f"-XX:SharedArchiveFile={archive} {_QUIET}" if archive.exists() else ""
+
+
+def archive_of(home: Path) -> Path:
+    """Where the archive is for the Spark of this home and this machine's Java, there or not."""
+    java, jars = locate_java(os.environ).resolve(), home / "jars"
+    identity = f"{java} {java.stat().st_mtime_ns} {jars.stat().st_mtime_ns}"
+    return home / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
+
+
+def make_archive(again: bool) -> Path:
+    """Start Spark once for its classes, and keep them in the place of all earlier archives."""
+    home = own_home()
+    if home is None:
+        raise NotArchived("there is no Spark here: pip install '/path/to/headrace[spark]'")
+    archive = archive_of(home)
+    if archive.exists() and not again:
+        return archive
+    with tempfile.TemporaryDirectory(dir=home) as aside:
+        made = Path(aside) / archive.name
+        command = [sys.executable, "-m", __name__, str(made), aside]
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=_MAKING_S_MAX, check=False
+        )
+        if result.returncode != 0 or not made.exists():
+            raise NotArchived(f"Spark's classes were not archived: {result.stderr[-2000:]}")
+        for old in home.glob("classes-*.jsa"):
+            old.unlink(missing_ok=True)
+        made.replace(archive)
+    return archive
+
+
+def _main(archive: str, directory: str) -> None:
+    """Run a session that does a little of everything, and wait until its JVM has ended."""
+    from headrace.spark.session import open_session
+
+    settings = {
+        DRIVER_OPTIONS: f"-XX:ArchiveClassesAtExit={archive}",
+        "spark.sql.warehouse.dir": f"{directory}/warehouse",
+    }
+    session = open_session("classes", "local[2]", settings)
+    gateway: Any = session.sparkContext._gateway
+    _use(session, Path(directory))
+    session.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(_ENDING_S_MAX)
+
+
+def _use(session: "SparkSession", directory: Path) -> None:
+    """What pipelines do: Python tasks, joins, aggregates, Parquet, and a stream with state."""
+    numbers = session.range(100).selectExpr("id", "id % 7 AS residue", "string(id) AS text")
+    numbers.mapInArrow(lambda batches: batches, numbers.schema).write.parquet(
+        f"{directory}/numbers"
+    )
+    kept = session.read.parquet(f"{directory}/numbers")
+    sums = kept.groupBy("residue").sum("id")
+    kept.join(sums, "residue").orderBy("id").toArrow()
+    (
+        session.readStream.schema(kept.schema)
+        .parquet(f"{directory}/numbers")
+        .groupBy("residue")
+        .count()
+        .writeStream.foreachBatch(lambda batch, _: batch.toArrow())
+        .outputMode("update")
+        .option("checkpointLocation", f"{directory}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+        .awaitTermination(_ENDING_S_MAX)
+    )
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

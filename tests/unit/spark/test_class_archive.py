@@ -1,0 +1,43 @@
+"""Which archive of classes a JVM is told to use."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from headrace.spark.class_archive import archive_of, java_options
+
+
+@pytest.fixture
+def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A Java that does nothing but tell its version."""
+    program = tmp_path / "jdk" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text("""#!/bin/sh\necho 'openjdk version "17.0.1"' >&2\n""")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "jdk"))
+    return program
+
+
+@pytest.fixture
+def home(tmp_path: Path, java: Path) -> Path:
+    (tmp_path / "home" / "jars").mkdir(parents=True)
+    return tmp_path / "home"
+
+
+def test_without_an_archive_a_jvm_is_told_nothing(home: Path) -> None:
+    assert java_options(home) == ""
+
+
+def test_an_archive_that_is_there_is_used(home: Path) -> None:
+    archive_of(home).touch()
+    assert f"-XX:SharedArchiveFile={archive_of(home)}" in java_options(home).split()
+
+
+@pytest.mark.parametrize("changed", ["jdk/bin/java", "home/jars"])
+def test_that_of_another_java_or_other_jars_is_not(
+    home: Path, tmp_path: Path, changed: str
+) -> None:
+    archive_of(home).touch()
+    os.utime(tmp_path / changed, (1, 1))
+    assert java_options(home) == ""
