@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from headrace.lake.errors import IncompatibleSchema, TableLost
 from headrace.pipelines.commands import (
     backfill,
     drop_generation,
+    load_all,
+    prepared,
     redrive,
     replay,
     run,
@@ -22,9 +25,10 @@ from headrace.pipelines.commands import (
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import FlowsFailed, StateDisagrees
 from headrace.pipelines.running.replaying import Replay
+from headrace.pipelines.running.runner import PipelineRunner
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
-from tests.spark.pipeline_folders import Folder, send, toml
+from tests.spark.pipeline_folders import Folder, eventually, send, toml
 
 SCHEMA = "id LONG, name STRING, amount DOUBLE"
 
@@ -600,6 +604,7 @@ def test_a_view_whose_query_has_changed_is_computed_anew(
 
 
 def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: MakeTopic) -> None:
+    """ARC-1, ARC-2: in a single pass, then in a continuous run, in which lookups wait."""
     topic = make_topic()
     tables = (
         "CREATE STREAMING TABLE raw.o AS SELECT id, name FROM STREAM(sources.events);"
@@ -620,6 +625,8 @@ def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: M
             with pytest.raises(PipelineError, match=r"refined\.n is not kept .* run --once"):
                 replay(folder.path, overrides=folder.overrides, spark=folder.spark)
             assert ("refined.n" in folder.lake.views()) == (architecture == "kappa")
+        if sent == 12:
+            break
         sent += 6
         folder.once()
         is_lambda = architecture == "lambda"
@@ -629,6 +636,26 @@ def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: M
         assert folder.rows("refined.total", "n") == [sent]
         joined = folder.rows("refined.joined", "id", "n")[sent - 6 :]
         assert joined == [(n, sent // 3) for n in range(sent - 6, sent)]
+    (pipeline,) = load_all([folder.path], folder.overrides)
+    runner = PipelineRunner(prepared(folder.spark, pipeline))
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            runner.begin()
+            assert [one.flow.name for one in runner.flows if one.query is None] == [
+                "refined.joined"
+            ]
+            assert "refined.n" in folder.lake.views()
+
+            def is_everything_there() -> bool:
+                runner.tick(pool, pool)
+                return folder.rows("refined.joined", "id") == list(range(sent + 6))
+
+            eventually(is_everything_there, "all rows joined")
+            assert runner.moving.views == set()
+            assert (folder.lake.views(), runner.failures()) == ({}, [])
+            assert min(n for _, n in folder.rows("refined.joined", "id", "n")[sent:]) >= sent // 3
+        finally:
+            runner.end()
 
 
 def test_a_key_that_two_flows_bring_is_taken_once(folder: Folder, make_topic: MakeTopic) -> None:

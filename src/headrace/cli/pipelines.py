@@ -284,7 +284,7 @@ def replay(
 @override_options
 @json_option
 def generations(folder: Path, as_json: bool, **given: Any) -> None:
-    """List the generations of a pipeline's tables that replays have built."""
+    """List the generations of a pipeline's tables: of replays and changes of architecture."""
     from headrace.pipelines import commands
 
     found = commands.generations(folder, overrides=_overrides(given))

@@ -7,7 +7,7 @@ one moment, and several names change together when a rebuilt pipeline takes over
 import fcntl
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,7 +58,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     name: str
     current: int | None
-    """The generation that readers see; None while the first one is being built."""
+    """The generation that readers see; None if they are to see none."""
     generations: Mapping[int, Generation]
 
 
@@ -196,16 +196,29 @@ class Lake:
         _check_same(found, wanted, partition_by)
         return found
 
-    def switch(self, generations: Mapping[str, int]) -> None:
-        """Let readers of these tables see other generations, all at the same moment."""
+    def switch(
+        self,
+        generations: Mapping[str, int],
+        *,
+        hidden: Iterable[str] = (),
+        views: Mapping[str, MergedViewEntry] | None = None,
+    ) -> None:
+        """Let readers see other generations of these tables, all at the same moment.
+
+        And no longer find what is hidden, tables or views, whose files stay; and find these views.
+        """
 
         def change(catalog: Catalog) -> Catalog:
+            for name in hidden:
+                catalog = _without(catalog, name)
             for name, generation in generations.items():
                 entry = catalog.tables.get(name)
                 if entry is None or generation not in entry.generations:
                     raise LakeError(f"{name} has no generation {generation} to switch to")
                 entry = msgspec.structs.replace(entry, current=generation)
                 catalog = _with_table(catalog, entry)
+            for name, view in (views or {}).items():
+                catalog = _with_view(catalog, name, view)
             return catalog
 
         self._edit(change)
@@ -219,35 +232,17 @@ class Lake:
             if entry.current == generation:
                 raise LakeError(f"generation {generation} of {name} is in use; switch first")
             kept = {n: one for n, one in entry.generations.items() if n != generation}
+            if not kept:
+                tables = {key: one for key, one in catalog.tables.items() if key != name}
+                return msgspec.structs.replace(catalog, tables=tables)
             return _with_table(catalog, msgspec.structs.replace(entry, generations=kept))
 
         self._edit(forget)
         shutil.rmtree(table.place)
 
-    def hide(self, name: str) -> None:
-        """Let readers no longer find a table or view; its files stay, and `switch` shows it."""
-
-        def change(catalog: Catalog) -> Catalog:
-            views = {key: one for key, one in catalog.views.items() if key != name}
-            catalog = msgspec.structs.replace(catalog, views=views)
-            entry = catalog.tables.get(name)
-            if entry is None:
-                return catalog
-            return _with_table(catalog, msgspec.structs.replace(entry, current=None))
-
-        self._edit(change)
-
     def put_view(self, name: str, view: MergedViewEntry) -> None:
-        check_name(name)
-
-        def put(catalog: Catalog) -> Catalog:
-            table = catalog.tables.get(name)
-            if table is not None and table.current is not None:
-                raise LakeError(f"{name} is a table already; give the view another name")
-            views = {**catalog.views, name: view}
-            return msgspec.structs.replace(catalog, views=views)
-
-        self._edit(put)
+        """Let readers find a view, as it is described now."""
+        self.switch({}, views={name: view})
 
     def catalog(self) -> Catalog:
         """What the lake knows at this moment; a folder without a catalog is an empty lake."""
@@ -301,6 +296,24 @@ def _generations_in_use(entry: Entry | None) -> list[int]:
 
 def _with_table(catalog: Catalog, entry: Entry) -> Catalog:
     return msgspec.structs.replace(catalog, tables={**catalog.tables, entry.name: entry})
+
+
+def _with_view(catalog: Catalog, name: str, view: MergedViewEntry) -> Catalog:
+    check_name(name)
+    table = catalog.tables.get(name)
+    if table is not None and table.current is not None:
+        raise LakeError(f"{name} is a table already; give the view another name")
+    return msgspec.structs.replace(catalog, views={**catalog.views, name: view})
+
+
+def _without(catalog: Catalog, name: str) -> Catalog:
+    """The catalog as readers see it who are not to find a table or view."""
+    views = {key: one for key, one in catalog.views.items() if key != name}
+    catalog = msgspec.structs.replace(catalog, views=views)
+    entry = catalog.tables.get(name)
+    if entry is None:
+        return catalog
+    return _with_table(catalog, msgspec.structs.replace(entry, current=None))
 
 
 def _make(

@@ -339,6 +339,7 @@ def switch_back(
     check_way_back(pipeline, earlier)
     Lake(pipeline.settings.lake).switch(earlier)
     state.forget_switch()
+    state.note_building({})  # What was begun of another architecture read the other tables.
     return earlier
 
 

@@ -1,19 +1,23 @@
 """The generations of a pipeline's tables: which there are, and how one that is old goes away.
 
 A replay builds a generation beside the one that counts and switches to it. The old one stays for
-the way back, and takes room until it is dropped.
+the way back, and takes room until it is dropped. So do the tables that merged views were kept in
+before a change of architecture.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from headrace.lake.catalog import Entry, Lake
+from headrace.lake.catalog import Lake
 from headrace.lake.merging import layers_of
 from headrace.pipelines.model import Architecture, MergedView, Pipeline
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.layers import batch_name, speed_name
+from headrace.pipelines.running.architectures import is_built
+from headrace.pipelines.running.layers import batch_name, tables_of
 from headrace.pipelines.running.state import PipelineState
 from headrace.runtime import files
+
+FIRST_GENERATION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +42,21 @@ class Dropped:
 
 def listed(lake: Lake, pipeline: Pipeline) -> list[TableGeneration]:
     """All generations of the tables of a pipeline, with what they take on disk."""
-    idle = _idle_layers(lake, pipeline)
     return [
-        _measured(lake, entry, number, is_live=number == entry.current and entry.name not in idle)
-        for entry in lake.entries()
-        for number in sorted(entry.generations)
-        if entry.generations[number].pipeline == pipeline.settings.name
+        _measured(lake, table, number, is_live=is_live)
+        for (table, number), is_live in _known(lake, pipeline).items()
     ]
+
+
+def next_number(lake: Lake, state: PipelineState, pipeline: str) -> int:
+    """A number for what is built next, above all that tables of the pipeline ever had."""
+    known = (
+        number
+        for entry in lake.entries()
+        for number, made in entry.generations.items()
+        if made.pipeline in (pipeline, "")
+    )
+    return max(max(known, default=FIRST_GENERATION), state.newest_dropped()) + 1
 
 
 def drop(lake: Lake, state: PipelineState, pipeline: Pipeline, generation: int) -> Dropped:
@@ -54,17 +66,19 @@ def drop(lake: Lake, state: PipelineState, pipeline: Pipeline, generation: int) 
     checkpoints that nothing refers to, and the same command removes the rest. Checkpoints of flows
     to topics stay; they are what keeps records from being sent again.
     """
-    name = pipeline.settings.name
-    entries = [
-        entry
-        for entry in lake.entries()
-        if generation in entry.generations and entry.generations[generation].pipeline == name
+    catalog, known = lake.catalog(), _known(lake, pipeline)
+    old = [
+        table
+        for (table, number), is_live in known.items()
+        if number == generation and not is_live
+        if not is_built(catalog, state, pipeline, table, number)
     ]
-    old = [entry.name for entry in entries if entry.current not in (None, generation)]
     if not old:
-        raise PipelineError(_refusal(lake, pipeline, generation))
+        raise PipelineError(_refusal(known, pipeline.settings.name, generation))
     state.note_drop(generation, old)
     freed = 0
+    # Layers count in lakes of before, although no view has them.
+    lake.switch({}, hidden=_idle_layers(lake, pipeline).intersection(old))
     for table in old:
         freed += files.tree_size(str(lake.table(table, generation).place))
         lake.drop(table, generation)
@@ -96,37 +110,45 @@ def _flow_names(pipeline: Pipeline, tables: Collection[str]) -> list[str]:
     return [*tables, *(flow.name for flow in pipeline.flows if flow.target in tables)]
 
 
-def _idle_layers(lake: Lake, pipeline: Pipeline) -> set[str]:
-    """The layers of merged views that nobody reads, since the pipeline was turned to kappa.
+def _known(lake: Lake, pipeline: Pipeline) -> dict[tuple[str, int], bool]:
+    """Each building of each table of a pipeline, and whether it counts."""
+    idle = _idle_layers(lake, pipeline)
+    return {
+        (entry.name, number): number == entry.current and entry.name not in idle
+        for entry in lake.entries()
+        for number in sorted(entry.generations)
+        if entry.generations[number].pipeline == pipeline.settings.name
+    }
 
-    They stay as they are, for the way back to lambda.
-    """
+
+def _idle_layers(lake: Lake, pipeline: Pipeline) -> set[str]:
+    """The layers of merged views that no view is made of: the pipeline was turned to kappa."""
     views = [one.name for one in pipeline.datasets.values() if isinstance(one, MergedView)]
-    layers = {layer for view in views for layer in (batch_name(view), speed_name(view))}
+    layers = {layer for view in views for layer in tables_of(view, Architecture.LAMBDA)}
     return layers.difference(*(layers_of(view) for view in lake.views().values()))
 
 
-def _refusal(lake: Lake, pipeline: Pipeline, generation: int) -> str:
-    name, found = pipeline.settings.name, listed(lake, pipeline)
-    there = [one for one in found if one.generation == generation]
-    if any(one.is_live for one in there):
+def _refusal(known: Mapping[tuple[str, int], bool], name: str, generation: int) -> str:
+    there = {table: is_live for (table, number), is_live in known.items() if number == generation}
+    if any(there.values()):
         return (
             f"generation {generation} of {name} is the one that counts; it is never removed."
             " Switch first, with `headrace pipelines replay`, or `replay --back`"
         )
     if there:
         return (
-            f"{', '.join(one.table for one in there)} of generation {generation} are what {name}"
-            " goes on with when its `architecture` is changed back; they are not removed"
+            f"{', '.join(there)} of generation {generation} are built for a change of"
+            f" `architecture`. Run {name} until readers see them; or change it back, stop the"
+            " pipeline, and drop them then"
         )
-    numbers = ", ".join(map(str, sorted({one.generation for one in found}))) or "none"
+    numbers = ", ".join(map(str, sorted({number for _, number in known}))) or "none"
     return f"{name} has no generation {generation}; there are: {numbers}"
 
 
-def _measured(lake: Lake, entry: Entry, generation: int, *, is_live: bool) -> TableGeneration:
-    table = lake.table(entry.name, generation)
+def _measured(lake: Lake, name: str, generation: int, *, is_live: bool) -> TableGeneration:
+    table = lake.table(name, generation)
     return TableGeneration(
-        table=entry.name,
+        table=name,
         generation=generation,
         is_live=is_live,
         rows=sum(max(file.rows, 0) for file in table.files()),

@@ -6,6 +6,8 @@ end in the column `COMMIT_VERSION` of `lake.merging`. The batch layer only ever 
 micro-batches, so the parts that reach beyond it are exactly what it does not have.
 """
 
+from headrace.pipelines.model import Architecture
+
 
 def batch_name(view: str) -> str:
     return f"{view}__batch"
@@ -13,3 +15,10 @@ def batch_name(view: str) -> str:
 
 def speed_name(view: str) -> str:
     return f"{view}__speed"
+
+
+def tables_of(view: str, architecture: Architecture) -> tuple[str, ...]:
+    """The tables that a merged view is kept in; lambda's in the order of batch and speed."""
+    if architecture is Architecture.LAMBDA:
+        return batch_name(view), speed_name(view)
+    return (view,)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headrace.lake.catalog import Lake
+from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.changes import history_name
 from headrace.lake.lineage import Lineage
 from headrace.lake.tables import Table
@@ -28,9 +28,13 @@ from headrace.pipelines.model import (
 from headrace.pipelines.names import is_source, quarantine_of, zone_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.running import architectures
+from headrace.pipelines.running.architectures import Move, Moving
 from headrace.pipelines.running.errors import StateDisagrees
 from headrace.pipelines.running.flow_batches import FlowBatches, Progress
+from headrace.pipelines.running.generations import FIRST_GENERATION, next_number
 from headrace.pipelines.running.intake import DeadLetters, Intake
+from headrace.pipelines.running.layers import tables_of
 from headrace.pipelines.running.merged_views import MergedParts
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.preparing import Preparation
@@ -58,7 +62,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-FIRST_GENERATION = 1
 _COMMITS_LOOKED_AT = 50
 
 
@@ -82,6 +85,7 @@ class PipelineRun:
         self.generations = dict(generations or {})
         self.preparation = Preparation(spark, pipeline, self.lake, self.generation_of)
         self._prepared: dict[str, int] = {}
+        self._built: dict[str, int] = {}
 
     @property
     def name(self) -> str:
@@ -94,7 +98,7 @@ class PipelineRun:
         while a view is computed: half of it on the old tables and half on the new ones would be
         wrong, and what it let go of in the speed layer would be lost.
         """
-        own = self._prepared | self.generations
+        own = self._built | self._prepared | self.generations
         if table in own:
             return own[table]
         entry = self.lake.catalog().tables.get(table)
@@ -108,6 +112,10 @@ class PipelineRun:
         Of a table that is built anew nothing is asked: to mend it may be why that is done.
         """
         register_sources(self.spark)
+        if not self.generations:
+            number = next_number(self.lake, self.state, self.name)
+            self._built = architectures.begin(self.lake, self.state, self.pipeline, number)
+            self.preparation.unseen = self._built.keys()
         self.preparation.prepare(is_rebuilt)
         flows = tuple(map(self.preparation.as_run, self.pipeline.flows))
         self.pipeline = replace(self.pipeline, flows=flows)
@@ -116,6 +124,26 @@ class PipelineRun:
             is_sent = isinstance(self.pipeline.datasets[flow.target], Sink)
             if is_sent or not is_rebuilt(self.written(flow)):
                 self._check_state(flow)
+
+    def moving(self) -> Moving:
+        """The merged views that this run brings to another architecture's tables."""
+        chosen, moves = self.pipeline.settings.architecture, []
+        for view in self.pipeline.datasets.values():
+            names = tables_of(view.name, chosen)
+            if not isinstance(view, MergedView) or not self._built.keys() >= set(names):
+                continue
+            (read,) = self.preparation.inputs[view.name]
+            source = self.lake.table(read, self.generation_of(read))
+            stored = tuple(self.lake.table(name, self.generation_of(name)) for name in names)
+            layers = self.preparation.layered.get(view.name)
+            moves.append(Move(view.name, source, source.version, stored, layers))
+        return Moving(self.lake, self.state, moves)
+
+    def views(self) -> dict[str, MergedViewEntry]:
+        """The merged views that are read as two layers; its own as this run keeps them."""
+        own = self.pipeline.datasets
+        others = {name: one for name, one in self.lake.views().items() if name not in own}
+        return others | self.preparation.layered
 
     def flows(self) -> list[Flow]:
         """All that runs as a stream: the declared flows, and one for each merged view."""
@@ -137,9 +165,19 @@ class PipelineRun:
         return self.state.flow(name, self.generation_of(written))
 
     def generation_read(self, flow: Flow) -> int:
-        """The newest generation among the tables that a flow to a topic reads."""
-        behind = self.preparation.tables_behind(flow.target)
+        """The newest generation among the tables that a flow to a topic reads.
+
+        Merged views are not among them. They are only looked up, and get other numbers by a change
+        of architecture, by which nothing shall be sent again.
+        """
+        behind = self.tables_behind_sink(flow)
         return max((self.generation_of(name) for name in behind), default=FIRST_GENERATION)
+
+    def tables_behind_sink(self, flow: Flow) -> set[str]:
+        """The tables that a flow to a topic reads and goes on in."""
+        datasets = self.pipeline.datasets
+        behind = self.preparation.tables_behind(flow.target)
+        return {name for name in behind if not isinstance(datasets.get(name), MergedView)}
 
     def written(self, flow: Flow) -> str:
         """The table that a flow's batches are committed to."""
@@ -191,6 +229,7 @@ class PipelineRun:
             self.lake,
             generations,
             columns,
+            self.views(),
             keeps_payloads=keeps_payloads,
             aside=aside,
         )

@@ -1,13 +1,13 @@
 """Before a run: every query is analysed, all that is wrong is told, and the tables are made."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.lake.catalog import Lake, MergedViewEntry
+from headrace.lake.catalog import Generation, Lake, MergedViewEntry
 from headrace.lake.changes import history_name, history_schema
 from headrace.lake.errors import TableLost
 from headrace.lake.merging import COMMIT_VERSION
@@ -35,7 +35,7 @@ from headrace.pipelines.model import (
 from headrace.pipelines.names import is_source, quarantine_of, zone_of
 from headrace.pipelines.problems import PipelineError, raise_if_any
 from headrace.pipelines.quarantine import may_refuse
-from headrace.pipelines.running.layers import batch_name, speed_name
+from headrace.pipelines.running.layers import tables_of
 from headrace.pipelines.running.used_columns import used_columns
 from headrace.pipelines.sequences import sequence_column, sequenced
 from headrace.spark.tables.schemas import arrow_schema_of
@@ -65,6 +65,10 @@ class Preparation:
         """The same for each flow alone: several may feed one table."""
         self.made: list[str] = []
         """The tables of this pipeline, quarantines and histories included."""
+        self.layered: dict[str, MergedViewEntry] = {}
+        """The merged views of this pipeline that are kept as two layers."""
+        self.unseen: Collection[str] = ()
+        """Tables that readers are not to see yet: they are built for another architecture."""
         self._is_rebuilt: Callable[[str], bool] = lambda _: False
         self._analysis = Analysis(spark, pipeline)
         self._order: list[str] = []
@@ -196,29 +200,32 @@ class Preparation:
                 " from one table, so that its layers can be cut at one place. Land topics in a"
                 " raw table, or join tables in a streaming table, and read that"
             )
-        is_layered = view.name in self.lake.views()
+        whole = self.lake.catalog().tables.get(view.name)
+        for made in () if whole is None else whole.generations.values():
+            self._check_own(view.name, made)
         if self.pipeline.settings.architecture is Architecture.KAPPA:
-            if is_layered:
-                self.lake.hide(view.name)
             self._create(view.name, columns, (), view.comment)
             return
-        if not is_layered:
-            self.lake.hide(view.name)
-        self._create(batch_name(view.name), columns, (), view.comment)
-        self._create(
-            speed_name(view.name), columns.append(pa.field(COMMIT_VERSION, pa.int64())), ()
+        batch, speed = tables_of(view.name, Architecture.LAMBDA)
+        self._create(batch, columns, (), view.comment)
+        self._create(speed, columns.append(pa.field(COMMIT_VERSION, pa.int64())), ())
+        self.layered[view.name] = MergedViewEntry(
+            name=view.name,
+            keys=tuple(name for name in columns.names if name not in view.merge),
+            merge=dict(view.merge),
+            batch=batch,
+            speed=speed,
+            pipeline=self.pipeline.settings.name,
         )
-        self.lake.put_view(
-            view.name,
-            MergedViewEntry(
-                name=view.name,
-                keys=tuple(name for name in columns.names if name not in view.merge),
-                merge=dict(view.merge),
-                batch=batch_name(view.name),
-                speed=speed_name(view.name),
-                pipeline=self.pipeline.settings.name,
-            ),
-        )
+        if speed not in self.unseen:
+            self.lake.put_view(view.name, self.layered[view.name])
+
+    def _check_own(self, name: str, made: Generation) -> None:
+        if made.pipeline not in ("", self.pipeline.settings.name):
+            raise PipelineError(
+                f"{name} belongs to the pipeline {made.pipeline}; a table has one pipeline that"
+                " writes it. Give yours another name"
+            )
 
     def _create(
         self,
@@ -246,11 +253,7 @@ class Preparation:
         entry = self.lake.catalog().tables.get(name)
         made = entry.generations.get(generation) if entry is not None else None
         if made is not None and entry is not None:
-            if made.pipeline not in ("", self.pipeline.settings.name):
-                raise PipelineError(
-                    f"{name} belongs to the pipeline {made.pipeline}; a table has one pipeline that"
-                    " writes it. Give yours another name"
-                )
+            self._check_own(name, made)
             try:
                 table = self.lake.table(name, generation)
                 table.evolve(columns)
@@ -261,7 +264,7 @@ class Preparation:
                     raise
                 _log.warning("%s was removed; it is made again", name)
                 made = None
-            if entry.current is None:
+            if entry.current is None and name not in self.unseen:
                 self.lake.switch({name: generation})
         if made is None:
             self.lake.create(

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
 
 from headrace.lake import merging
-from headrace.lake.catalog import Lake
+from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.pipelines.analysing.stand_ins import source_schema
 from headrace.pipelines.model import (
     ERROR,
@@ -44,6 +45,7 @@ class TableReads:
         lake: Lake,
         generations: Mapping[str, int] | None = None,
         columns: Mapping[str, Sequence[str]] | None = None,
+        views: Mapping[str, MergedViewEntry] | None = None,
         *,
         keeps_payloads: bool = False,
         aside: SettingAside | None = None,
@@ -56,6 +58,8 @@ class TableReads:
         self._aside = aside
         self.columns = columns or {}
         """Of each source those that the query uses, where these are not all."""
+        self.views = lake.views() if views is None else views
+        """The merged views that are read as two layers; others are tables."""
 
     def source(self, name: str) -> Source | None:
         """The source behind `sources.x`; None if the name is a table's."""
@@ -87,7 +91,9 @@ class TableReads:
     def table_options(self, name: str) -> dict[str, str]:
         """What Spark's reader of a table has to know."""
         options = {"root": str(self.lake.root), "table": name}
-        view = self.lake.views().get(name)
+        view = self.views.get(name)
+        if view is not None:
+            options["view"] = msgspec.json.encode(view).decode()
         generation = self.generations.get(name if view is None else view.batch)
         return options if generation is None else {**options, "generation": str(generation)}
 
@@ -181,7 +187,7 @@ class SnapshotReader:
         dataset = self._reads.pipeline.datasets.get(name)
         if isinstance(dataset, TemporaryView):
             return evaluate(dataset.query, self)
-        if isinstance(dataset, MergedView) and name in self._reads.lake.views():
+        if isinstance(dataset, MergedView) and name in self._reads.views:
             return self.spark.createDataFrame(self._merged_rows(name))
         from headrace.spark.tables.frames import table_frame
 
@@ -192,7 +198,7 @@ class SnapshotReader:
     def _merged_rows(self, name: str) -> pa.Table:
         """Both layers at the versions that were noted; if none were, at those of this moment."""
         lake = self._reads.lake
-        view = lake.views()[name]
+        view = self._reads.views[name]
         now = merging.pair(lake, view, self._reads.generations)
         if self.versions.keys() >= now.versions.keys():
             now = now.at(self.versions[view.batch], self.versions[view.speed])

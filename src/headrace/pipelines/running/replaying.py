@@ -17,10 +17,12 @@ from headrace.lake import comparing, merging
 from headrace.lake.catalog import Lake
 from headrace.lake.comparing import Contents
 from headrace.lake.quarantine import QUARANTINED_AT
-from headrace.pipelines.model import Architecture, Flow, MergedView, Pipeline, Sink, StreamingTable
+from headrace.pipelines.model import Flow, MergedView, Pipeline, Sink, StreamingTable
 from headrace.pipelines.names import is_quarantine, refusing_table, zone_of
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.pipeline_run import FIRST_GENERATION, PipelineRun
+from headrace.pipelines.running.architectures import changed_views
+from headrace.pipelines.running.generations import next_number
+from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.runner import PipelineRunner, raise_failures
 from headrace.pipelines.sources import client_properties
@@ -103,20 +105,14 @@ def check_architecture(lake: Lake, pipeline: Pipeline) -> None:
     Those of the new one are empty or behind until a run has filled them. To compare with them, and
     to go back to them, would be to something that readers never saw.
     """
-    catalog, chosen = lake.catalog(), pipeline.settings.architecture
-    for view in pipeline.datasets.values():
-        if not isinstance(view, MergedView):
-            continue
-        entry = catalog.tables.get(view.name)
-        is_whole = entry is not None and entry.current is not None
-        is_other = is_whole if chosen is Architecture.LAMBDA else view.name in catalog.views
-        if is_other:
-            raise PipelineError(
-                f'{view.name} is not kept as `architecture = "{chosen.value}"` asks yet: no run'
-                " has followed that change, so there is nothing to compare with or to go back to."
-                " Run the pipeline first, as by `headrace pipelines run --once`; or replay with the"
-                " architecture of before, and change it afterwards"
-            )
+    chosen = pipeline.settings.architecture
+    for view in changed_views(lake.catalog(), pipeline):
+        raise PipelineError(
+            f'{view} is not kept as `architecture = "{chosen.value}"` asks yet: no run has caught'
+            " up since that change, so there is nothing to compare with or to go back to. Run the"
+            " pipeline first, as by `headrace pipelines run --once`; or replay with the"
+            " architecture of before, and change it afterwards"
+        )
 
 
 def check_kept(run: PipelineRun, generations: Mapping[str, int]) -> None:
@@ -137,7 +133,7 @@ def sinks_behind(run: PipelineRun, generations: Mapping[str, int]) -> list[Flow]
         flow
         for flow in run.pipeline.flows
         if isinstance(run.pipeline.datasets[flow.target], Sink)
-        and run.preparation.tables_behind(flow.target) & generations.keys()
+        and run.tables_behind_sink(flow) & generations.keys()
     ]
 
 
@@ -149,7 +145,7 @@ def switch(spark: "SparkSession", pipeline: Pipeline, built: Replay, sinks: Sink
     renewed.preparation.inputs = current.preparation.inputs
     if sinks is Sinks.FROM_NOW:
         for flow in sinks_behind(current, built.generations):
-            behind = current.preparation.tables_behind(flow.target) & built.generations.keys()
+            behind = current.tables_behind_sink(flow) & built.generations.keys()
             versions = {n: renewed.lake.table(n, built.generations[n]).version for n in behind}
             renewed.flow_state(flow).start_after(versions)
     current.state.note_switch({name: current.generation_of(name) for name in built.generations})
@@ -159,12 +155,7 @@ def switch(spark: "SparkSession", pipeline: Pipeline, built: Replay, sinks: Sink
 def next_generations(run: PipelineRun, keep: Sequence[str]) -> dict[str, int]:
     """One number for all tables that are built anew, above all that there ever were."""
     made = [name for name in run.preparation.made if is_built_anew(name, keep)]
-    known = run.lake.catalog().tables
-    newest = max(
-        (max(known[name].generations) for name in made if name in known),
-        default=FIRST_GENERATION,
-    )
-    return dict.fromkeys(made, max(newest, run.state.newest_dropped()) + 1)
+    return dict.fromkeys(made, next_number(run.lake, run.state, run.name))
 
 
 def is_built_anew(table: str, keep: Sequence[str]) -> bool:

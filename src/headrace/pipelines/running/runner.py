@@ -71,6 +71,7 @@ class PipelineRunner:
         ]
         self.started_at = now()
         self.freshness = FreshnessWatch.of(run.pipeline.datasets)
+        self.moving = run.moving()
         self.mode = ""
         self.undone: list[str] = []
         """What a single pass has not come to the end of, because it was asked to stop."""
@@ -97,6 +98,7 @@ class PipelineRunner:
             # The signal that asks us to stop may have ended Spark before.
             if not is_stopped():
                 raise
+        self.moving.settle()
         if self.undone:
             self._forget_interrupted()
             self.write_status("stopped")
@@ -175,24 +177,33 @@ class PipelineRunner:
     def begin(self) -> None:
         """Start all flows."""
         self.mode = "continuous"
+        self.moving.settle()
         for running in self.flows:
-            running.start(is_once=False)
+            if not self._waits(running.flow.target):
+                running.start(is_once=False)
 
     def tick(self, views: ThreadPoolExecutor, tidying: ThreadPoolExecutor) -> None:
         """Start again what has failed and may, or waits in vain, and refresh what is due."""
+        self.moving.settle()
         is_set_back = self._set_back.is_noticed(time.time_ns() / 1e9, time.monotonic())
         for running in self.flows:
             running.settle()
             running.is_renewal_due |= is_set_back and running.flow.realtime is None
             running.renew()
-            if running.query is None and running.is_due:
+            is_startable = running.is_due and not self._waits(running.flow.target)
+            if running.query is None and is_startable:
                 running.start(is_once=False)
         for view in self.views:
-            self._schedule(view, views)
+            if not self._waits(view.view.name):
+                self._schedule(view, views)
         self._judge_freshness(since=self.started_at)
         if time.monotonic() >= self._tidy_at and (self._tidying is None or self._tidying.done()):
             self._tidy_at = time.monotonic() + _TIDY_EVERY_S
             self._tidying = tidying.submit(self._tidy)
+
+    def _waits(self, name: str) -> bool:
+        """Whether a dataset looks up a merged view that has yet to catch up in other tables."""
+        return not self.run.preparation.inputs[name].isdisjoint(self.moving.views)
 
     def give_up(self, reason: str) -> None:
         """Let no flow be started again."""
@@ -276,7 +287,12 @@ class PipelineRunner:
         return [one for one in self.flows if one.flow.target in self.freshness.expected]
 
     def _tidy(self) -> None:
-        """Join small files of tables that have had many commits since this was last done."""
+        """Join small files of tables that have had many commits since this was last done.
+
+        Not while merged views move: which commits must be told apart for them is not known yet.
+        """
+        if self.moving.views:
+            return
         for name in self.run.preparation.made:
             generation = self.run.generation_of(name)
             version = self.run.lake.table(name, generation).version

@@ -4,7 +4,8 @@
         lock                            held by the one process that runs it
         status.json                     how it stands, for `headrace pipelines status`
         stop                            there when someone has asked the run to end
-        switches.json                   the ways back from replays, and which numbers are used up
+        switches.json                   the ways back from replays, which numbers are used up, and
+                                        what is built for another architecture
         flows/<flow>/g<generation>/     identity, checkpoint/, starts/, report.json
 
 A flow has one folder per generation of its table: a replay builds the next generation beside the
@@ -212,7 +213,23 @@ class PipelineState:
             for note in content.get("before", [])
             if all(note.get(table) != generation for table in tables)
         ]
+        content["building"] = {
+            name: number
+            for name, number in self.building().items()
+            if (name, number) not in {(table, generation) for table in tables}
+        }
         content["newest"] = max(generation, self.newest_dropped())
+        files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
+
+    def building(self) -> dict[str, int]:
+        """The tables that are built for another architecture, each with its generation."""
+        return dict(read_json(self.directory / "switches.json").get("building", {}))
+
+    def note_building(self, generations: Mapping[str, int]) -> None:
+        """Remember what is built beside the tables that readers see, until they see it."""
+        content = read_json(self.directory / "switches.json")
+        content["building"] = dict(generations)
+        self.directory.mkdir(parents=True, exist_ok=True)
         files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
 
     def newest_dropped(self) -> int:

@@ -127,7 +127,7 @@ class ComputedView:
             table = self.run.lake.table(speed, self.run.generation_of(speed))
             return {source: reached_version(table, source)}
         lake, generations = self.run.lake, self.run.reads().generations
-        views, versions = lake.views(), dict[str, int]()
+        views, versions = self.run.views(), dict[str, int]()
         for name in sorted(self.run.preparation.tables_behind(self.name)):
             if name in views:
                 versions |= pair(lake, views[name], generations).versions

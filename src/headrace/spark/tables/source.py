@@ -3,7 +3,8 @@
 A merged view of a lambda pipeline is read as a batch only, both layers as one. Options: `root`
 and `table`, `generation`, `startingVersion` (0 is everything, n the rows of
 commit n and later ones), `maxFilesPerTrigger`, `columns` (names joined by commas),
-`commitVersion`, which adds the column `_commit_version`, and in batch `version`, the one to read.
+`commitVersion`, which adds the column `_commit_version`, and in batch `version`, the one to read,
+and `view`, the entry of a merged view as JSON where it is not the one that the catalog has.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql.datasource import (
     DataSource,
@@ -45,6 +47,7 @@ _OPTIONS = (
     "columns",
     "commitVersion",
     "version",
+    "view",
 )
 
 
@@ -60,6 +63,7 @@ class TableOptions:
     columns: tuple[str, ...] | None = None
     commit_version: bool = False
     version: int | None = None
+    view: MergedViewEntry | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "TableOptions":
@@ -74,7 +78,7 @@ class TableOptions:
         for name in ("root", "table"):
             if name not in given:
                 raise LakeError(f"the option {name} is missing: give .option('{name}', ...)")
-        columns = given.get("columns")
+        columns, view = given.get("columns"), given.get("view")
         return cls(
             root=given["root"],
             table=given["table"],
@@ -84,14 +88,22 @@ class TableOptions:
             columns=tuple(name.strip() for name in columns.split(",")) if columns else None,
             commit_version=given.get("commitversion", "false").lower() == "true",
             version=_number(given, "version", 0),
+            view=msgspec.json.decode(view, type=MergedViewEntry) if view else None,
         )
 
     def open(self) -> Table:
         return Lake(self.root).table(self.table, self.generation)
 
     def merged_view(self) -> MergedViewEntry | None:
-        """The merged view of this name whose layers are kept apart; None if it is a table."""
-        return Lake(self.root).views().get(self.table)
+        """The merged view of this name whose layers are kept apart; None if it is a table.
+
+        It may be both while it moves from one to the other; then the generation is the table's.
+        """
+        if self.view is not None:
+            return self.view
+        lake = Lake(self.root)
+        is_table = self.generation is not None and lake.has(self.table, self.generation)
+        return None if is_table else lake.views().get(self.table)
 
     def layers(self, view: MergedViewEntry) -> Pair:
         """Both layers of this moment; a replay builds them together, so they have one number."""

@@ -9,7 +9,8 @@ import pytest
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.pipelines.model import Architecture, Pipeline
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.generations import check_way_back, drop, listed
+from headrace.pipelines.running.architectures import begin
+from headrace.pipelines.running.generations import check_way_back, drop, listed, next_number
 from headrace.pipelines.running.state import PipelineState
 from tests.declared_pipelines import load_folder
 from tests.lakes import numbers
@@ -98,29 +99,75 @@ def test_a_generation_that_there_is_not_is_told(
         drop(lake, state, pipeline, 7)
 
 
-def test_layers_count_only_while_readers_see_them(
+LAYERS = ("refined.n__batch", "refined.n__speed")
+
+
+def layered(lake: Lake, generation: int) -> None:
+    """A merged view as a run in lambda leaves it."""
+    for name in LAYERS:
+        lake.create(name, SCHEMA, pipeline="shop", generation=generation)
+    view = MergedViewEntry("refined.n", ("id",), {"n": "sum"}, *LAYERS, "shop")
+    lake.switch(dict.fromkeys(LAYERS, generation), views={"refined.n": view})
+
+
+def live(lake: Lake, pipeline: Pipeline) -> list[str]:
+    return [one.table for one in listed(lake, pipeline) if one.is_live]
+
+
+@pytest.mark.parametrize("hidden", [("refined.n",), ("refined.n", *LAYERS)])
+def test_layers_count_only_while_readers_see_them_and_can_be_dropped_then(
+    lake: Lake, state: PipelineState, pipeline: Pipeline, hidden: tuple[str, ...]
+) -> None:
+    """Lakes of before have layers that count after a pipeline was turned to kappa."""
+    layered(lake, 3)
+    state.flow("refined.n__speed", 3).writer()
+    assert live(lake, pipeline) == ["raw.o", *LAYERS, "staging.o"]
+    with pytest.raises(PipelineError, match="never removed"):
+        drop(lake, state, pipeline, 3)
+    lake.create("refined.n", SCHEMA, pipeline="shop", generation=4)
+    lake.switch({"refined.n": 4}, hidden=hidden)
+    assert live(lake, pipeline) == ["raw.o", "refined.n", "staging.o"]
+    assert drop(lake, state, pipeline, 3).tables == LAYERS
+    assert not {*LAYERS} & lake.catalog().tables.keys()
+    assert not state.flow("refined.n__speed", 3).is_known
+
+
+def test_a_table_that_a_merged_view_was_kept_in_can_be_dropped_whole(
     lake: Lake, state: PipelineState, pipeline: Pipeline
 ) -> None:
-    """Turned to kappa, a pipeline keeps the layers for the way back to lambda."""
-    layers = ("refined.n__batch", "refined.n__speed")
-    for name in layers:
-        lake.create(name, SCHEMA, pipeline="shop", generation=3)
-        lake.switch({name: 3})
-    lake.put_view("refined.n", MergedViewEntry("refined.n", ("id",), {"n": "sum"}, *layers, "shop"))
-    assert [one.table for one in listed(lake, pipeline) if one.is_live] == [
-        "raw.o",
-        *layers,
-        "staging.o",
-    ]
-    lake.hide("refined.n")
     lake.create("refined.n", SCHEMA, pipeline="shop")
-    assert [one.table for one in listed(lake, pipeline) if one.is_live] == [
-        "raw.o",
-        "refined.n",
-        "staging.o",
-    ]
-    with pytest.raises(PipelineError, match="__speed of generation 3 are what shop goes on with"):
+    lake.switch({}, hidden=["refined.n"])
+    layered(lake, 3)
+    assert drop(lake, state, lambda_(pipeline), 1).tables == ("refined.n", "staging.o")
+    assert "refined.n" not in lake.catalog().tables
+    assert next_number(lake, state, "shop") == 4
+
+
+def test_what_is_built_for_another_architecture_is_dropped_only_when_it_is_not_wanted(
+    lake: Lake, state: PipelineState, pipeline: Pipeline
+) -> None:
+    lake.create("refined.n", SCHEMA, pipeline="shop")
+    begin(lake, state, lambda_(pipeline), 3)
+    for name in LAYERS:
+        lake.create(name, SCHEMA, pipeline="shop", generation=3)
+    with pytest.raises(PipelineError, match="__speed of generation 3 are built for a change"):
+        drop(lake, state, lambda_(pipeline), 3)
+    with state.held(), pytest.raises(PipelineError, match="stop the pipeline"):
         drop(lake, state, pipeline, 3)
+    assert drop(lake, state, pipeline, 3).tables == LAYERS
+    assert state.building() == {}
+
+
+def test_numbers_are_above_all_that_there_were_also_of_tables_that_are_hidden(
+    lake: Lake, state: PipelineState
+) -> None:
+    lake.create("refined.n", SCHEMA, pipeline="shop", generation=5)
+    lake.create("refined.m", SCHEMA, pipeline="bank", generation=9)
+    assert next_number(lake, state, "shop") == 6
+
+
+def lambda_(pipeline: Pipeline) -> Pipeline:
+    return replace(pipeline, settings=replace(pipeline.settings, architecture=Architecture.LAMBDA))
 
 
 @pytest.mark.parametrize(
