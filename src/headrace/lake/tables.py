@@ -1,25 +1,21 @@
 """One Delta table: rows in by commits that carry a token and a lineage, rows out of any version."""
 
-import logging
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import DeltaError
 
 from headrace.lake import reading
 from headrace.lake.commits import (
-    OUR_METADATA,
     AddedFile,
     Commit,
     Token,
     additions,
-    information,
     removals,
     transaction,
     versions_of,
@@ -36,17 +32,10 @@ from headrace.lake.errors import (
 )
 from headrace.lake.head import Head, arrow_schema, at_version, bounds_of, files_of
 from headrace.lake.key_bounds import FileBounds
+from headrace.lake.landing import Actions, Landing
 from headrace.lake.lineage import Lineage
-from headrace.lake.metadata import changed_metadata, check_may_shrink, takes_rows
+from headrace.lake.metadata import changed_metadata
 from headrace.lake.upserts import Upsert
-
-_ATTEMPTS = 20
-"""How often a commit is planned anew when another writer was quicker."""
-_CHECKPOINT_EVERY = 100
-
-logger = logging.getLogger(__name__)
-
-Actions = Iterable[Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,45 +59,44 @@ class Table:
         self.name = name
         self.place = Path(place)
         self.generation = generation
-        self._head = Head(self.place)
-        self._lock = threading.RLock()
+        self._landing = Landing(name, self.place)
 
     @property
     def version(self) -> int:
         """The newest version."""
-        return self._newest().version
+        return self._landing.newest().version
 
     @property
     def schema(self) -> pa.Schema:
-        return self._newest().schema
+        return self._landing.newest().schema
 
     @property
     def table_id(self) -> str:
         """Differs from that of any other table, also from one that was at this place before."""
-        return self._newest().table_id
+        return self._landing.newest().table_id
 
     @property
     def partition_by(self) -> tuple[str, ...]:
-        return self._newest().partition_by
+        return self._landing.newest().partition_by
 
     @property
     def properties(self) -> dict[str, str]:
         """What the table says of how it is kept, under Delta's names."""
-        return dict(self._newest().properties)
+        return dict(self._landing.newest().properties)
 
     def has(self, token: Token) -> bool:
         """Whether this batch, or a later one of its writer, is in the table already."""
-        with self._lock:
-            return self._newest().has(token)
+        with self._landing.lock:
+            return self._landing.newest().has(token)
 
     def last_batch(self, writer: str) -> int | None:
         """The newest batch of a writer that is in the table; None if there is none."""
-        with self._lock:
-            return self._newest().last_batch(writer)
+        with self._landing.lock:
+            return self._landing.newest().last_batch(writer)
 
     def writer(self) -> FileWriter:
         """Writes files that `append` and `replace` take."""
-        head = self._newest()
+        head = self._landing.newest()
         return FileWriter(self.place, head.schema, head.partition_by)
 
     def append(
@@ -157,7 +145,7 @@ class Table:
         """
         if not self.has(token):
             return []
-        for version in reversed(self._head.log.versions()):
+        for version in reversed(self._landing.log.versions()):
             commit = self.commit(version)
             if token in commit.tokens:
                 paths = {file.path for file in self.files()}
@@ -221,7 +209,7 @@ class Table:
         def run(table: DeltaTable, properties: CommitProperties) -> None:
             table.delete(predicate, commit_properties=properties)
 
-        return self._by_wheel("delete", run, token, None)
+        return self._landing.by_wheel("delete", run, token, None)
 
     def files(self, version: int | None = None) -> list[AddedFile]:
         """The files that make up a version; their own `version` is not looked up and is -1."""
@@ -244,7 +232,7 @@ class Table:
         files = sorted(self.files(version), key=lambda file: file.path)
         if not with_versions:
             return files
-        came_with = versions_of(self._head.log, {file.path for file in files}, version)
+        came_with = versions_of(self._landing.log, {file.path for file in files}, version)
         return [replace(file, version=came_with[file.path]) for file in files]
 
     def rows(
@@ -274,7 +262,7 @@ class Table:
         """
         found: list[AddedFile] = []
         for version in range(after_version + 1, to_version + 1):
-            commit = self._head.log.read(version)
+            commit = self._landing.log.read(version)
             if commit.removes_rows:
                 raise TableRewritten(
                     f"version {version} of {self.name} ({commit.operation}) changed or removed"
@@ -290,7 +278,7 @@ class Table:
         What only rewrites files makes a version of its own, and those before it lose their files
         to vacuum. So whoever wants the rows, and not the files, reads this one.
         """
-        while self._head.log.has(version + 1):
+        while self._landing.log.has(version + 1):
             commit = self.commit(version + 1)
             if commit.removes_rows or commit.added_files():
                 break
@@ -299,7 +287,7 @@ class Table:
 
     def commit(self, version: int) -> Commit:
         """What the log says of a version."""
-        return self._head.log.read(version)
+        return self._landing.log.read(version)
 
     def lineage(self, version: int | None = None) -> Lineage | None:
         """Where the rows of a version came from; of the newest that says so, unless one is given.
@@ -310,7 +298,7 @@ class Table:
 
     def lineage_at(self, version: int) -> Lineage | None:
         """The newest lineage that a version or one before it has told."""
-        while self._head.log.has(version):
+        while self._landing.log.has(version):
             said = self.commit(version).lineage
             if said is not None:
                 return said
@@ -319,7 +307,7 @@ class Table:
 
     def history(self, limit: int | None = None) -> list[Commit]:
         """The commits that the log still has, newest first."""
-        versions = reversed(self._head.log.versions())
+        versions = reversed(self._landing.log.versions())
         return [self.commit(version) for version in islice(versions, limit)]
 
     def evolve(self, schema: pa.Schema) -> int:
@@ -352,8 +340,8 @@ class Table:
         """
         if retain_hours is not None and retain_hours < 1:
             raise LakeError("files that are younger than an hour may be part of a commit to come")
-        with self._lock:
-            delta = self._newest().delta()
+        with self._landing.lock:
+            delta = self._landing.newest().delta()
             try:
                 return delta.vacuum(
                     retain_hours, dry_run=dry_run, enforce_retention_duration=False, full=True
@@ -374,7 +362,7 @@ class Table:
         def run(table: DeltaTable, properties: CommitProperties) -> None:
             table.restore(version, commit_properties=properties)
 
-        return self._by_wheel("restore", run, None, lineage)
+        return self._landing.by_wheel("restore", run, None, lineage)
 
     def change(
         self,
@@ -383,36 +371,16 @@ class Table:
         token: Token | None = None,
         lineage: Lineage | None = None,
     ) -> int:
-        """Plan actions on the newest version and land directly behind it, or look again.
+        """Land what is planned on the newest version, as `Landing.change` has it."""
+        return self._landing.change(operation, plan, token, lineage)
 
-        A plan without any action is not committed, unless there is a token to keep.
-        """
-        with self._lock:
-            for _ in range(_ATTEMPTS):
-                head = self._newest()
-                if token is not None and head.has(token):
-                    return head.version
-                planned = list(plan(head))
-                if any(map(takes_rows, planned)):
-                    check_may_shrink(head.properties, self.name, operation)
-                if token is None and lineage is None and not planned:
-                    return head.version
-                said = information("WRITE", _metadata(operation, lineage), {"mode": operation})
-                actions = [said, *transaction(token), *planned]
-                version = head.version + 1
-                if head.log.write(version, actions):
-                    self._checkpoint(version)
-                    return version
-        raise self.conflict(operation, _ATTEMPTS)
-
-    def _newest(self) -> Head:
-        with self._lock:
-            self._head.follow()
-            return self._head
+    def conflict(self, operation: str, attempts: int) -> CommitConflict:
+        """What to say when others were quicker each time, and who was so last."""
+        return self._landing.conflict(operation, attempts)
 
     def _delta(self, version: int | None) -> DeltaTable:
-        with self._lock:
-            head = self._newest()
+        with self._landing.lock:
+            head = self._landing.newest()
             if version is None or version == head.version:
                 return head.delta()
             if not 0 <= version < head.version:
@@ -443,66 +411,3 @@ class Table:
                 f"version {version} of {self.name} cannot be read any more: {len(missing)} of its"
                 f" {len(files)} files were taken away by vacuum"
             )
-
-    def _by_wheel(
-        self,
-        operation: str,
-        run: Callable[[DeltaTable, CommitProperties], None],
-        token: Token | None,
-        lineage: Lineage | None,
-    ) -> int:
-        """Let the wheel plan and commit; what others were quicker at is repeated."""
-        properties = CommitProperties(
-            custom_metadata={OUR_METADATA: _metadata(operation, lineage)},
-            max_commit_retries=0,
-            app_transactions=[Transaction(token.writer, token.batch)] if token else None,
-        )
-        with self._lock:
-            for _ in range(_ATTEMPTS):
-                head = self._newest()
-                if token is not None and head.has(token):
-                    return head.version
-                check_may_shrink(head.properties, self.name, operation)
-                try:
-                    run(head.delta(), properties)
-                except CommitFailedError:
-                    continue
-                except (DeltaError, OSError) as error:
-                    raise wheel_error(f"{operation} of {self.name}", error) from error
-                head = self._newest()
-                if token is not None and not head.has(token):
-                    # The wheel commits nothing where nothing changes, not even a token.
-                    return self.append([], token, lineage)
-                return head.version
-        raise self.conflict(operation, _ATTEMPTS)
-
-    def _checkpoint(self, version: int) -> None:
-        """Gather the log now and then, so that opening a table stays quick.
-
-        The commit stands, whether this succeeds or not; the next one tries again.
-        """
-        if (version + 1) % _CHECKPOINT_EVERY:
-            return
-        try:
-            delta = self._newest().delta()
-            delta.create_checkpoint()
-            delta.cleanup_metadata()
-        except (DeltaError, OSError) as error:
-            logger.warning("no checkpoint of %s at version %d: %s", self.name, version, error)
-
-    def conflict(self, operation: str, attempts: int) -> CommitConflict:
-        """What to say when others were quicker each time, and who was so last."""
-        newest = self.commit(self.version)
-        return CommitConflict(
-            f"{operation} of {self.name} met other commits {attempts} times, the last of them"
-            f" version {newest.version} ({newest.operation}), and was given up. If that was"
-            " optimize, run it less often, or while the pipeline rests; else a table has one"
-            " writer, so see which other pipeline or program writes to it"
-        )
-
-
-def _metadata(operation: str, lineage: Lineage | None) -> dict[str, Any]:
-    said: dict[str, Any] = {"operation": operation}
-    if lineage is not None:
-        said["lineage"] = lineage.document()
-    return said
