@@ -5,6 +5,9 @@ import pyarrow as pa
 UNREADABLE = "unreadable"
 """The rule that payloads break which cannot be decoded, as quarantine names it."""
 
+TOLD_BY = "_source"
+"""In the JSON of what cannot be read: which source of its flow could not."""
+
 QUARANTINED_AT = "quarantined_at"
 QUARANTINE_SCHEMA = pa.schema(
     [

@@ -25,6 +25,8 @@ class Refuge(msgspec.Struct, frozen=True):
     """The quarantine table's."""
     table: str
     flow: str
+    source: str = ""
+    """Whose tasks they are; sources of one topic may read it by different schemas."""
 
     def to_option(self) -> str:
         return msgspec.json.encode(self).decode()

@@ -23,7 +23,7 @@ import msgspec
 import pyarrow as pa
 
 from headrace.lake.data_files import DataFile, FileWriter
-from headrace.lake.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, UNREADABLE
+from headrace.lake.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, TOLD_BY, UNREADABLE
 from headrace.spark.refuge import Refuge, Span, Spans
 
 
@@ -78,7 +78,7 @@ class PutAside:
             "partition": records.partition,
             "offset": records.offset,
             "payload": records.payload,
-            "row": _known(records),
+            "row": _known(records, self._refuge.source),
         }
         self._writer.write(
             pa.RecordBatch.from_arrays(
@@ -159,8 +159,9 @@ def gaps(spans: Spans, notes: Iterable[Note]) -> list[Span]:
     return found
 
 
-def _known(records: Unreadable) -> pa.Array:
+def _known(records: Unreadable, source: str) -> pa.Array:
     """What else is known of each record, as JSON."""
     times = records.timestamp.to_pylist()
-    told = ({"timestamp": None if at is None else at.isoformat()} for at in times)
+    by = {TOLD_BY: source} if source else {}
+    told = ({"timestamp": None if at is None else at.isoformat(), **by} for at in times)
     return pa.array([json.dumps(one) for one in told], pa.string())

@@ -18,7 +18,7 @@ SPANS = (Span("orders", 0, 5, 9), Span("orders", 1, 0, 4))
 
 @pytest.fixture
 def refuge(tmp_path: Path) -> Refuge:
-    return Refuge(str(tmp_path / "notes"), str(tmp_path / "table"), "staging.o", "f")
+    return Refuge(str(tmp_path / "notes"), str(tmp_path / "table"), "staging.o", "f", "orders")
 
 
 def unreadable(*offsets: int) -> Unreadable:
@@ -48,7 +48,7 @@ def test_what_is_put_aside_is_a_file_of_quarantine_and_a_note(refuge: Refuge) ->
     assert (first["rule"], first["reason"], first["offset"]) == ("unreadable", "no JSON", 6)
     assert (first["payload"], first["row"]) == (
         b"{torn",
-        '{"timestamp": "2026-03-01T12:00:00+00:00"}',
+        '{"timestamp": "2026-03-01T12:00:00+00:00", "_source": "orders"}',
     )
 
 

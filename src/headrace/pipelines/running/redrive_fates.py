@@ -1,20 +1,25 @@
 """What becomes of each row that is redriven, and how those that are done with are named in SQL."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
-from headrace.lake.quarantine import QUARANTINED_AT, UNREADABLE
+from headrace.lake.quarantine import QUARANTINED_AT, TOLD_BY, UNREADABLE
 from headrace.pipelines.running.kept_records import Place
 
 LOST = "their records are no longer there to be read, and their bytes were not kept"
 UNTOLD = (
     "their payloads could not be decoded, and it cannot be told which rows of their flow come of"
     " them"
+)
+READ_OTHERWISE = (
+    "the table has rows of their records, by another source of their flow, which no longer reads"
+    " the one that could not decode them"
 )
 _NAMELESS = 'topic IS NULL OR "partition" IS NULL OR "offset" IS NULL'
 _PER_DELETE = 500
@@ -35,33 +40,41 @@ class Plan:
     """Records that were not there any more, nor their bytes."""
     stored: frozenset[Place] = frozenset()
     """Records of which the table has other rows; made anew, these would come twice."""
+    read_otherwise: frozenset[Place] = frozenset()
+    """Those of them that only a source which the flow reads no more could not decode."""
 
-    @classmethod
-    def of(
-        cls, wanted: Set[Place], found: Set[Place] | None, stored: Set[Place] = frozenset()
-    ) -> Self:
-        """The plan for rows that name their records, of which these were wanted and found.
+    def after(self, wanted: Set[Place], found: Set[Place] | None) -> "Plan":
+        """The plan when it is known which of the wanted records are there.
 
         None where it cannot be told which rows the records make.
         """
         if found is None:
-            return cls(is_anew=False)
-        return cls(lost=frozenset(wanted - found), stored=frozenset(stored))
+            return Plan(is_anew=False)
+        return replace(self, lost=frozenset(wanted - found))
 
     @classmethod
     def from_json(cls, noted: dict[str, Any]) -> Self:
-        lost, stored = (
-            frozenset((t, p, o) for t, p, o in noted.get(name, ())) for name in ("lost", "stored")
+        places = (
+            frozenset((t, p, o) for t, p, o in noted.get(name, ()))
+            for name in ("lost", "stored", "read_otherwise")
         )
-        return cls(noted["is_anew"], lost, stored)
+        return cls(noted["is_anew"], *places)
 
     def to_json(self) -> dict[str, Any]:
-        lost, stored = sorted(self.lost), sorted(self.stored)
-        return {"is_anew": self.is_anew, "lost": lost, "stored": stored}
+        return {
+            "is_anew": self.is_anew,
+            "lost": sorted(self.lost),
+            "stored": sorted(self.stored),
+            "read_otherwise": sorted(self.read_otherwise),
+        }
 
     def is_made_anew(self, place: Place | None, rule: str) -> bool:
-        """Whether a row is made anew of its record; what could not be read has no other rows."""
-        if place is None or not self.is_anew:
+        """Whether a row is made anew of its record.
+
+        What could not be read has no other rows, whatever other flows have made of its record;
+        unless another source of the flow could read it.
+        """
+        if place is None or not self.is_anew or place in self.read_otherwise:
             return False
         return rule == UNREADABLE or place not in self.stored
 
@@ -111,12 +124,29 @@ def fates_of(rows: pa.Table, plan: Plan) -> Fates:
         if is_anew and place in plan.lost:
             reason = LOST
         elif not is_anew and rule == UNREADABLE:
-            reason = UNTOLD
+            reason = READ_OTHERWISE if place in plan.read_otherwise else UNTOLD
         fates.is_taken.append(reason is None)
         fates.as_they_were.append(reason is None and not is_anew)
         if reason is not None:
             fates.reasons[reason] += 1
     return fates
+
+
+def read_otherwise(rows: pa.Table, sources: Set[str]) -> frozenset[Place]:
+    """The records that only sources could not read which are none of these, those of a flow now.
+
+    Each source of a topic says for itself what it cannot read. What one could not, another may
+    have read, and when the flow goes on with that one alone its rows are there already.
+    """
+    by_now: set[Place] = set()
+    by_others: set[Place] = set()
+    columns = zip(places_of(rows), rows["rule"].to_pylist(), rows["row"].to_pylist(), strict=True)
+    for place, rule, row in columns:
+        if place is not None and rule == UNREADABLE:
+            told = json.loads(row) if row else {}
+            is_of_now = told.get(TOLD_BY) in (None, *sources)
+            (by_now if is_of_now else by_others).add(place)
+    return frozenset(by_others - by_now)
 
 
 def conditions(flow: str, rows: pa.Table, is_taken: Sequence[bool]) -> Iterator[str]:

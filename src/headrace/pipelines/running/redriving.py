@@ -32,7 +32,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     takes_late_rows,
 )
-from headrace.pipelines.names import quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError, no_streaming_table
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place
@@ -47,6 +47,7 @@ from headrace.pipelines.running.redrive_fates import (
     fates_of,
     moments_of,
     places_of,
+    read_otherwise,
     rows_at,
 )
 from headrace.pipelines.running.state import read_json
@@ -185,8 +186,7 @@ def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, note: Note) -> t
     lineage = run.lineage(flow.name)
     refused = 0
     if any(place is not None for place in places_of(rows)) and not any(done):
-        stored = _stored(run, flow, rows)
-        note.plans[flow.name] = plan = Plan(stored=frozenset(stored))
+        note.plans[flow.name] = plan = _plan(run, flow, rows)
         note.write()
         pairs = zip(places_of(rows), rows["rule"].to_pylist(), strict=True)
         is_wanted = pa.array([plan.is_made_anew(*pair) for pair in pairs], pa.bool_())
@@ -203,16 +203,23 @@ def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, note: Note) -> t
 
 def _anew(run: PipelineRun, flow: Flow, kept: KeptRecords, note: Note, token: Token) -> int:
     """Send records through their flow again; how many rows were refused once more."""
-    stored = note.plans[flow.name].stored
     with RecordsAgain(run.reads_of(flow, is_redriven=True), kept) as reader:
         again = evaluate(flow.query, reader)
         found = reader.found if reader.is_exact else None
-        note.plans[flow.name] = Plan.of(reader.wanted, found, stored)
+        note.plans[flow.name] = note.plans[flow.name].after(reader.wanted, found)
         note.write()
         if not found:
             return 0
         target = run.target_of(flow, is_redriven=True)
         return target.write(again, token, run.lineage(flow.name)).quarantined
+
+
+def _plan(run: PipelineRun, flow: Flow, rows: pa.Table) -> Plan:
+    """What is known of a flow's rows before their records are looked for."""
+    stored = frozenset(_stored(run, flow, rows))
+    inputs = run.preparation.reads[flow.name]
+    sources = {name.partition(".")[2] for name in inputs if is_source(name)}
+    return Plan(stored=stored, read_otherwise=stored & read_otherwise(rows, sources))
 
 
 def _stored(run: PipelineRun, flow: Flow, rows: pa.Table) -> set[Place]:

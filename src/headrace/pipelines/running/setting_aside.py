@@ -87,9 +87,8 @@ class SettingAside:
         """
         for alike in self._alike():
             if source in (one.name for one in alike):
-                return msgspec.structs.replace(
-                    self.refuge, notes=f"{self.refuge.notes}/{alike[0].name}"
-                )
+                notes = f"{self.refuge.notes}/{alike[0].name}"
+                return msgspec.structs.replace(self.refuge, notes=notes, source=source)
         return None
 
     def begin(self) -> None:

@@ -1,6 +1,7 @@
 """What becomes of each redriven row, and which rows are removed from quarantine."""
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,16 @@ import pyarrow as pa
 import pytest
 
 from headrace.lake.catalog import Lake
-from headrace.lake.quarantine import QUARANTINE_SCHEMA, UNREADABLE
+from headrace.lake.quarantine import QUARANTINE_SCHEMA, TOLD_BY, UNREADABLE
 from headrace.pipelines.running.redrive_fates import (
     LOST,
+    READ_OTHERWISE,
     UNTOLD,
     Plan,
     conditions,
     fates_of,
     moments_of,
+    read_otherwise,
     rows_at,
 )
 from tests.lakes import written
@@ -42,13 +45,13 @@ def table_of(*rows: dict[str, Any]) -> pa.Table:
 
 def test_a_row_whose_record_was_not_found_is_left() -> None:
     rows = table_of(refused(0), refused(3))
-    fates = fates_of(rows, Plan.of({("it's", 0, 0), ("it's", 0, 3)}, {("it's", 0, 3)}))
+    fates = fates_of(rows, Plan().after({("it's", 0, 0), ("it's", 0, 3)}, {("it's", 0, 3)}))
     assert (fates.is_taken, fates.reasons) == ([False, True], {LOST: 1})
 
 
 def test_rows_are_judged_as_they_were_where_their_records_cannot_be_told() -> None:
     rows = table_of(refused(0), refused(None))
-    fates = fates_of(rows, Plan.of({("it's", 0, 0)}, None))
+    fates = fates_of(rows, Plan().after({("it's", 0, 0)}, None))
     assert fates.as_they_were == [True, True]
 
 
@@ -62,9 +65,36 @@ def test_rows_of_batches_are_told_from_others_by_flow_and_moment() -> None:
 def test_a_row_of_a_record_that_has_rows_in_the_table_is_judged_as_it_was() -> None:
     """What a flow has made of the record besides it must not come twice."""
     rows = table_of(refused(0), refused(3), refused(5, rule=UNREADABLE))
-    stored = {("it's", 0, 3), ("it's", 0, 5)}
-    fates = fates_of(rows, Plan.of({("it's", 0, 0)}, {("it's", 0, 0)}, stored))
+    stored = frozenset({("it's", 0, 3), ("it's", 0, 5)})
+    fates = fates_of(rows, Plan(stored=stored).after({("it's", 0, 0)}, {("it's", 0, 0)}))
     assert (fates.is_taken, fates.as_they_were) == ([True] * 3, [False, True, False])
+
+
+def unreadable(offset: int, source: str | None) -> dict[str, Any]:
+    row = {"timestamp": None, **({} if source is None else {TOLD_BY: source})}
+    return refused(offset, rule=UNREADABLE, row=json.dumps(row))
+
+
+def test_records_that_another_source_of_the_flow_has_read_do_not_come_twice() -> None:
+    """A flow read a topic by `a` and `b`, which decode otherwise, and goes on with `a` alone.
+
+    Of 0 the table has what `a` read; 1 neither could read; of 2 the table has the rows of another
+    flow; nobody knows who could not read 3; 4 was read by no one else.
+    """
+    rows = table_of(
+        *(unreadable(offset, "b") for offset in (0, 1, 4)),
+        *(unreadable(offset, "a") for offset in (1, 2)),
+        unreadable(3, None),
+    )
+    places = {offset: ("it's", 0, offset) for offset in range(5)}
+    found = read_otherwise(rows, {"a"})
+    assert found == {places[0], places[4]}
+    stored = frozenset(places[offset] for offset in (0, 2, 3))
+    plan = Plan(stored=stored, read_otherwise=stored & found)
+    wanted = {*places.values()} - {places[0]}
+    fates = fates_of(rows, plan.after(wanted, wanted))
+    assert [fates.is_taken[number] for number in range(6)] == [False, *[True] * 5]
+    assert (sum(fates.as_they_were), fates.reasons) == (0, {READ_OTHERWISE: 1})
 
 
 @pytest.mark.parametrize("plan", [Plan(), Plan(is_anew=False)])
@@ -74,7 +104,8 @@ def test_a_payload_that_was_not_decoded_is_not_judged_as_a_row_of_nulls(plan: Pl
 
 
 def test_a_plan_is_the_same_after_a_crash() -> None:
-    plan = Plan(lost=frozenset({("a", 0, 5), ("b", 1, 7)}), stored=frozenset({("a", 0, 6)}))
+    stored, read = frozenset({("a", 0, 6), ("a", 0, 8)}), frozenset({("a", 0, 8)})
+    plan = Plan(lost=frozenset({("a", 0, 5), ("b", 1, 7)}), stored=stored, read_otherwise=read)
     assert Plan.from_json(plan.to_json()) == plan
 
 

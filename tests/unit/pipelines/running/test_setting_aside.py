@@ -48,3 +48,4 @@ def test_sources_that_read_alike_find_the_same_records_once() -> None:
     aside = SettingAside(Refuge("notes", "place", "staging.o", "f"), topics)
     found = [aside.refuge_of(source.name) for source in sources]
     assert [one and one.notes for one in found] == ["notes/big", "notes/big", "notes/other"]
+    assert [one and one.source for one in found] == ["big", "small", "other"]
