@@ -7,7 +7,7 @@ old tables stay and can be switched back to.
 """
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from headrace.pipelines.names import is_quarantine, refusing_table, zone_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.architectures import changed_views
 from headrace.pipelines.running.generations import next_number
+from headrace.pipelines.running.layers import tables_of
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.runner import PipelineRunner, raise_failures
@@ -78,7 +79,7 @@ def build(
     generations = next_generations(current, keep)
     if not generations:
         raise PipelineError(f"all tables of {pipeline.settings.name} are in zones that are kept")
-    check_kept(current, generations)
+    check_kept(pipeline, current.preparation.inputs, generations)
     if sinks is None and (names := sinks_behind(current, generations)):
         raise PipelineError(
             f"{', '.join(flow.name for flow in names)} send to topics what these tables get. Say"
@@ -115,12 +116,19 @@ def check_architecture(lake: Lake, pipeline: Pipeline) -> None:
         )
 
 
-def check_kept(run: PipelineRun, generations: Mapping[str, int]) -> None:
-    """Refuse to keep a table whose input is built anew: it could not go on behind it."""
-    for name in run.preparation.inputs:
-        stale = run.preparation.tables_behind(name) & generations.keys()
-        is_fed = any(flow.target == name for flow in run.pipeline.flows)
-        if is_fed and name in run.preparation.made and name not in generations and stale:
+def check_kept(
+    pipeline: Pipeline, inputs: Mapping[str, Set[str]], generations: Mapping[str, int]
+) -> None:
+    """Refuse to keep a table whose input is built anew: its stream could not go on behind it."""
+    fed = {flow.target for flow in pipeline.flows}
+    for name, dataset in pipeline.datasets.items():
+        stored = name
+        if isinstance(dataset, MergedView):
+            stored = tables_of(name, pipeline.settings.architecture)[-1]
+        elif not isinstance(dataset, StreamingTable) or name not in fed:
+            continue
+        stale = inputs[name] & generations.keys()
+        if stale and stored not in generations:
             raise PipelineError(
                 f"{name} is kept, but reads {', '.join(sorted(stale))}, which is built anew; keep"
                 " that as well, or neither"

@@ -9,7 +9,7 @@ import pytest
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.pipelines.model import Architecture, Pipeline
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.replaying import check_architecture, keys_of
+from headrace.pipelines.running.replaying import check_architecture, check_kept, keys_of
 from tests.declared_pipelines import load_folder
 
 TABLES = """
@@ -79,3 +79,31 @@ def test_a_replay_waits_for_the_run_that_follows_a_change_of_architecture(
         return
     with pytest.raises(PipelineError, match=r"refined\.n is not kept .* run --once"):
         check_architecture(lake, turned(pipeline, chosen))
+
+
+TRUSTED = dict.fromkeys(("trusted.newest", "trusted.changed", "trusted.versions"), 2)
+INPUTS = {
+    "raw.o": {"sources.orders"},
+    **{name: {"raw.o"} for name in TRUSTED},
+    "refined.n": {"raw.o"},
+}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "stored"),
+    [
+        (Architecture.KAPPA, ("refined.n",)),
+        (Architecture.LAMBDA, ("refined.n__batch", "refined.n__speed")),
+    ],
+)
+def test_a_table_is_not_kept_behind_an_input_that_is_built_anew(
+    pipeline: Pipeline, architecture: Architecture, stored: tuple[str, ...]
+) -> None:
+    """Also a merged view, however its tables are called."""
+    chosen = turned(pipeline, architecture)
+    check_kept(chosen, INPUTS, {"raw.o": 2, **TRUSTED, **dict.fromkeys(stored, 2)})
+    check_kept(chosen, INPUTS, {**TRUSTED, **dict.fromkeys(stored, 2)})
+    with pytest.raises(PipelineError, match=r"trusted\.newest is kept, but reads raw\.o"):
+        check_kept(chosen, INPUTS, {"raw.o": 2, **dict.fromkeys(stored, 2)})
+    with pytest.raises(PipelineError, match=r"refined\.n is kept, but reads raw\.o"):
+        check_kept(chosen, INPUTS, {"raw.o": 2, **TRUSTED})
