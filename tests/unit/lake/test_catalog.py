@@ -104,6 +104,28 @@ def test_a_generation_that_is_not_in_use_can_be_dropped(lake: Lake) -> None:
         lake.drop("trusted.a", 1)
 
 
+def test_a_table_goes_from_the_catalog_with_its_last_generation(lake: Lake) -> None:
+    lake.create("trusted.a", SCHEMA)
+    lake.switch({}, hidden=["trusted.a"])
+    lake.drop("trusted.a", 1)
+    assert lake.catalog().tables == {}
+
+
+def test_a_view_takes_the_place_of_a_table_at_one_stroke_and_gives_it_back(lake: Lake) -> None:
+    """Readers find the one or the other at every moment, and never both."""
+    view = MergedViewEntry("refined.v", ("id",), {"n": "sum"}, "refined.b", "refined.s", "shop")
+    for name in ("refined.v", "refined.b", "refined.s"):
+        lake.create(name, SCHEMA, generation=2)
+    lake.switch({"refined.b": 2, "refined.s": 2}, hidden=["refined.v"], views={"refined.v": view})
+    assert (lake.names(), [*lake.views()]) == (["refined.b", "refined.s"], ["refined.v"])
+    before = lake.catalog()
+    with pytest.raises(LakeError, match="no generation 7"):
+        lake.switch({"refined.v": 7}, hidden=["refined.v", "refined.b", "refined.s"])
+    assert lake.catalog() == before
+    lake.switch({"refined.v": 2}, hidden=["refined.v", "refined.b", "refined.s"])
+    assert (lake.names(), lake.views()) == (["refined.v"], {})
+
+
 def test_a_view_does_not_take_the_name_of_a_table(lake: Lake) -> None:
     lake.create("refined.a", SCHEMA)
     view = MergedViewEntry("refined.v", ("id",), {"n": "sum"}, "refined.b", "refined.s", "shop")
