@@ -26,6 +26,7 @@ from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import FlowsFailed, StateDisagrees
 from headrace.pipelines.running.replaying import Replay
 from headrace.pipelines.running.runner import PipelineRunner
+from headrace.pipelines.running.status import status_of
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, eventually, send, toml
@@ -641,9 +642,9 @@ def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: M
     with ThreadPoolExecutor(1) as pool:
         try:
             runner.begin()
-            assert [one.flow.name for one in runner.flows if one.query is None] == [
-                "refined.joined"
-            ]
+            states = {one.flow: one.state for one in status_of(runner, "running").flows}
+            assert states.pop("refined.joined") == "waiting"
+            assert set(states.values()) == {"running"}
             assert "refined.n" in folder.lake.views()
 
             def is_everything_there() -> bool:

@@ -179,7 +179,7 @@ class PipelineRunner:
         self.mode = "continuous"
         self.moving.settle()
         for running in self.flows:
-            if not self._waits(running.flow.target):
+            if not self.waits(running.flow.target):
                 running.start(is_once=False)
 
     def tick(self, views: ThreadPoolExecutor, tidying: ThreadPoolExecutor) -> None:
@@ -190,18 +190,18 @@ class PipelineRunner:
             running.settle()
             running.is_renewal_due |= is_set_back and running.flow.realtime is None
             running.renew()
-            is_startable = running.is_due and not self._waits(running.flow.target)
+            is_startable = running.is_due and not self.waits(running.flow.target)
             if running.query is None and is_startable:
                 running.start(is_once=False)
         for view in self.views:
-            if not self._waits(view.view.name):
+            if not self.waits(view.view.name):
                 self._schedule(view, views)
         self._judge_freshness(since=self.started_at)
         if time.monotonic() >= self._tidy_at and (self._tidying is None or self._tidying.done()):
             self._tidy_at = time.monotonic() + _TIDY_EVERY_S
             self._tidying = tidying.submit(self._tidy)
 
-    def _waits(self, name: str) -> bool:
+    def waits(self, name: str) -> bool:
         """Whether a dataset looks up a merged view that has yet to catch up in other tables."""
         return not self.run.preparation.inputs[name].isdisjoint(self.moving.views)
 

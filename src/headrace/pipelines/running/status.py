@@ -24,14 +24,17 @@ def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
         mode=runner.mode,
         started_at=_text(runner.started_at),
         updated_at=_text(dt.datetime.now(dt.UTC)),
-        flows=tuple(_flow(one, stale.get(one.flow.target)) for one in runner.flows),
+        flows=tuple(
+            _flow(one, stale.get(one.flow.target), is_waiting=runner.waits(one.flow.target))
+            for one in runner.flows
+        ),
         views=tuple(_view(one, stale.get(one.view.name)) for one in runner.views),
     )
 
 
-def _flow(running: "RunningFlow", stale: str | None) -> FlowStatus:
+def _flow(running: "RunningFlow", stale: str | None, *, is_waiting: bool) -> FlowStatus:
     report = running.report()
-    state = "running" if running.is_active else "ended"
+    state = "running" if running.is_active else "waiting" if is_waiting else "ended"
     if running.failure is not None and not running.is_active:
         state = "failed" if running.is_over else "retrying"
     return FlowStatus(
