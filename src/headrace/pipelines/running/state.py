@@ -187,54 +187,60 @@ class PipelineState:
 
     def note_switch(self, before: Mapping[str, int]) -> None:
         """Remember which generations counted before a switch, for the way back."""
-        content = read_json(self.directory / "switches.json")
+        content = self._switches()
         content["before"] = [*content.get("before", []), dict(before)]
-        files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
+        self._write_switches(content)
 
     def last_switch(self) -> dict[str, int]:
         """The generations that counted before the last switch."""
-        notes = read_json(self.directory / "switches.json").get("before", [])
+        notes = self._switches().get("before", [])
         return dict(notes[-1]) if notes else {}
 
     def forget_switch(self) -> None:
-        content = read_json(self.directory / "switches.json")
+        content = self._switches()
         content["before"] = content.get("before", [])[:-1]
-        files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
+        self._write_switches(content)
 
     def note_drop(self, generation: int, tables: Collection[str]) -> None:
-        """Forget the ways back to tables that are dropped, and that their number was used.
+        """Forget the ways back to tables that are dropped, and those that lie behind them.
 
-        A number is never given twice: a flow to a topic may have read the tables that had it, and
-        would take new ones for them.
+        Each note is of what counted when the one after it was made, so it is of use only by way of
+        that one: it may name one table alone, whose input has changed since. A number is never
+        given twice: a flow to a topic may have read the tables that had it, and would take new
+        ones for them.
         """
-        content = read_json(self.directory / "switches.json")
-        content["before"] = [
-            note
-            for note in content.get("before", [])
-            if all(note.get(table) != generation for table in tables)
-        ]
+        content = self._switches()
+        notes = content.get("before", [])
+        shut = [any(note.get(table) == generation for table in tables) for note in notes]
+        content["before"] = notes[len(shut) - shut[::-1].index(True) :] if any(shut) else notes
         content["building"] = {
             name: number
             for name, number in self.building().items()
             if (name, number) not in {(table, generation) for table in tables}
         }
         content["newest"] = max(generation, self.newest_dropped())
-        files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
+        self._write_switches(content)
 
     def building(self) -> dict[str, int]:
         """The tables that are built for another architecture, each with its generation."""
-        return dict(read_json(self.directory / "switches.json").get("building", {}))
+        return dict(self._switches().get("building", {}))
 
     def note_building(self, generations: Mapping[str, int]) -> None:
         """Remember what is built beside the tables that readers see, until they see it."""
-        content = read_json(self.directory / "switches.json")
+        content = self._switches()
         content["building"] = dict(generations)
-        self.directory.mkdir(parents=True, exist_ok=True)
-        files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
+        self._write_switches(content)
 
     def newest_dropped(self) -> int:
         """The highest number of a generation that was dropped; 0 if none was."""
-        return int(read_json(self.directory / "switches.json").get("newest", 0))
+        return int(self._switches().get("newest", 0))
+
+    def _switches(self) -> dict[str, Any]:
+        return read_json(self.directory / "switches.json")
+
+    def _write_switches(self, content: Mapping[str, Any]) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
 
     def forget_flows(self, names: Iterable[str], generation: int) -> int:
         """Remove the checkpoints of flows whose tables are dropped; the answer is their bytes."""

@@ -86,6 +86,21 @@ def test_the_way_back_is_forgotten_and_the_number_is_not_given_again(
     assert (state.last_switch(), state.newest_dropped()) == ({"staging.o": 2}, 1)
 
 
+def test_ways_back_that_lead_over_a_dropped_one_are_forgotten_too(
+    lake: Lake, state: PipelineState, pipeline: Pipeline
+) -> None:
+    """Replayed with raw kept, then as a whole: the first note fits the raw table of before only."""
+    for name, number in (("raw.o", 3), ("staging.o", 3), ("raw.o", 4), ("staging.o", 4)):
+        lake.create(name, SCHEMA, pipeline="shop", generation=number)
+    lake.switch({"raw.o": 4, "staging.o": 4})
+    state.note_switch({"raw.o": 1, "staging.o": 2})
+    state.note_switch({"raw.o": 3, "staging.o": 3})
+    drop(lake, state, pipeline, 2)
+    assert state.last_switch() == {"raw.o": 3, "staging.o": 3}
+    state.forget_switch()
+    assert state.last_switch() == {}
+
+
 def test_what_counts_is_never_dropped(lake: Lake, state: PipelineState, pipeline: Pipeline) -> None:
     with pytest.raises(PipelineError, match="never removed"):
         drop(lake, state, pipeline, 2)
