@@ -95,6 +95,7 @@ class Refresher:
                 return
             for name in self._plans.keys() - plans.keys():
                 self._forget(name)
+            before = self._shown()
             self._take_over(
                 [
                     plan
@@ -102,6 +103,8 @@ class Refresher:
                     if self._plans.get(plan.name) != plan or plan.name in made_again
                 ]
             )
+            if gone := before - self._shown():  # The layers of what is a table now.
+                self._database.publish(Change(forgotten=sorted(gone)))
             self._catalog = catalog
             self._index_names()
 
@@ -252,6 +255,9 @@ class Refresher:
         for stored_as in [one.shown.stored_as for one in unit.tables]:
             if stored_as is not None:
                 self._database.drop(stored_as)
+
+    def _shown(self) -> set[str]:
+        return {name for plan in self._plans.values() for name in plan.shown}
 
     def _index_names(self) -> None:
         self._unit_of = {name: plan.name for plan in self._plans.values() for name in plan.shown}

@@ -7,10 +7,23 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
+from headrace.lake.catalog import MergedViewEntry
 from headrace.serving.errors import TableNotFound, TableUnavailable
 from headrace.serving.lanes import Running
 from headrace.serving.questions import Question
-from tests.served import ORDERS, ServedLake, append, as_tuples, orders, replace
+from tests.served import (
+    COUNTS,
+    ORDERS,
+    SPEED,
+    ServedLake,
+    append,
+    as_tuples,
+    counts,
+    covering,
+    orders,
+    replace,
+    speed_rows,
+)
 
 Make = Callable[..., ServedLake]
 COUNT = "SELECT count(*) FROM orders"
@@ -118,6 +131,35 @@ def test_another_generation_takes_over_at_once(served: ServedLake) -> None:
     served.lake.switch({"refined.orders": 2})
     served.refresh()
     assert served.rows("SELECT id FROM orders ORDER BY id") == [(100,), (101,)]
+
+
+@pytest.mark.parametrize("is_warm", [True, False])
+def test_a_table_becomes_a_merged_view_and_a_table_again_at_once(
+    served: ServedLake, is_warm: bool
+) -> None:
+    """ARC-1, ARC-2: as after a change of architecture; the layers are found only while they are."""
+    ask = "SELECT n FROM refined.counts"
+    append(served.table("refined.counts", COUNTS), counts({"a": 3}))
+    batch, speed = (
+        served.lake.create(f"refined.counts__{name}", schema, generation=2)
+        for name, schema in (("batch", COUNTS), ("speed", SPEED))
+    )
+    replace(batch, counts({"a": 3}), covering(5))
+    append(speed, speed_rows([("a", 1, 6)]))
+    view = MergedViewEntry("refined.counts", ("key",), {"n": "sum"}, batch.name, speed.name)
+    served.refresh()
+    assert not is_warm or served.rows(ask) == [(3,)]
+    served.lake.switch({batch.name: 2, speed.name: 2}, hidden=[view.name], views={view.name: view})
+    served.refresh()
+    assert not is_warm or served.rows(ask) == [(4,)]
+    assert served.rows("SELECT n FROM refined.counts__batch") == [(3,)]
+    append(served.lake.create("refined.counts", COUNTS, generation=3), counts({"a": 5}))
+    served.lake.switch({view.name: 3}, hidden=[view.name, batch.name, speed.name])
+    served.refresh()
+    assert served.rows(ask) == [(5,)]
+    assert served.rows("SHOW TABLES") == [("counts",)]
+    with pytest.raises(TableNotFound, match="counts__batch"):
+        served.rows("SELECT n FROM refined.counts__batch")
 
 
 def test_a_query_sees_one_version_while_others_are_published(served: ServedLake) -> None:
