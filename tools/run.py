@@ -114,7 +114,11 @@ def service_options(name: str, address: str) -> list[str]:
 
 def install_spark() -> bool:
     """Bring Spark and the lake's libraries into the environment, unless they are there."""
-    done = subprocess.run(["make", "--silent", ".venv/installed-spark"], cwd=ROOT, check=False)
+    from headrace.cli import installing
+
+    command = ["make", "--silent", ".venv/installed-spark"]
+    with installing.under_way() as sign:
+        done = subprocess.run(command, cwd=ROOT, check=False, pass_fds=[sign])
     if done.returncode:
         say("Spark could not be installed: see above")
     return done.returncode == 0

@@ -46,12 +46,16 @@ EXTRAS = {
     "httptools": "http",
     "starlette": "http",
     "uvicorn": "http",
+    "pytz": "lake",
     "jsonschema_rs": "serdes",
     "google": "serdes",
     "wsproto": "rest",
     "cel": "rules",
+    "llvmlite": "spark",
     "numba": "spark",
+    "numpy": "spark",
     "pandas": "spark",
+    "py4j": "spark",
     "pyspark": "spark",
 }
 """Which extra of the package brings a library that not every install has."""
@@ -65,11 +69,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run(given)
     except HeadraceError as error:
         return _fail(_explained(error), error.exit_code)
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get((error.name or "").partition(".")[0])
-        if extra is None:
+    except ImportError as error:
+        told = _missing(error, given[0] if given else "")
+        if told is None:
             raise
-        return _fail(missing_text(error.name or extra, extra))
+        return _fail(told)
     except BrokenPipeError:
         # The reader of our output has left, as `head` does; Python must not complain at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -82,6 +86,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def missing_text(library: str, extra: str) -> str:
     """What to do about a library that only some installs have."""
+    from headrace.cli.installing import is_under_way
+
+    if is_under_way():
+        return (
+            f"this needs {library}, which is being installed: `make run` brings Spark and the"
+            " lake's libraries, some 900 MB, and says when the pipeline starts. Try again then"
+        )
     return (
         f"this needs {library}, of the extra [{extra}]: in a checkout `make .venv/{_target(extra)}`"
         f" installs it, else pip install '/path/to/headrace[{extra}]'"
@@ -92,6 +103,21 @@ def _target(extra: str) -> str:
     """Which of the Makefile's installs has an extra; Spark alone is some 900 MB."""
     is_light = extra in ("http", "serdes", "registry", "rest", "rules")
     return "installed" if is_light else "installed-spark"
+
+
+def _missing(error: ImportError, command: str) -> str | None:
+    """What an import that failed is for want of; None where it is a fault of ours.
+
+    A library that is just being installed may be there in part, so any import may fail meanwhile.
+    Who runs pipelines needs Spark, whichever of its libraries is missed first.
+    """
+    from headrace.cli.installing import is_under_way
+
+    library = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(library)
+    if extra is not None and isinstance(error, ModuleNotFoundError):
+        return missing_text(library, "spark" if command == "pipelines" else extra)
+    return missing_text(library or "a library", "spark") if is_under_way() else None
 
 
 def load(name: str) -> ModuleType:

@@ -1,10 +1,15 @@
 """The program: light to import, clear when it fails."""
 
+import os
+import runpy
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from headrace.cli import installing
 from headrace.cli import main as program
 from headrace.cli.main import COMMANDS, main
 from headrace.errors import HeadraceError
@@ -72,12 +77,84 @@ def test_ctrl_c_is_no_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main([]) == 130
 
 
+def failing_import(error: ImportError) -> Callable[[list[str]], int]:
+    def run(_: list[str]) -> int:
+        raise error
+
+    return run
+
+
+@pytest.mark.parametrize("library", ["pyspark", "pyarrow.parquet", "deltalake"])
+def test_who_runs_pipelines_is_told_of_spark_whichever_library_is_missed_first(
+    library: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    missing = ModuleNotFoundError(f"No module named {library!r}", name=library)
+    monkeypatch.setattr(program, "_run", failing_import(missing))
+    assert main(["pipelines", "run"]) == 1
+    error = capsys.readouterr().err
+    assert "make .venv/installed-spark" in error
+    assert "headrace[spark]" in error
+
+
 def test_a_library_of_an_extra_that_is_missing_is_named_with_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def run(_: list[str]) -> int:
-        raise ModuleNotFoundError("No module named 'pyspark'", name="pyspark")
+    missing = ModuleNotFoundError("No module named 'deltalake'", name="deltalake")
+    monkeypatch.setattr(program, "_run", failing_import(missing))
+    assert main(["tables", "list"]) == 1
+    assert "headrace[lake]" in capsys.readouterr().err
 
-    monkeypatch.setattr(program, "_run", run)
-    assert main(["pipelines", "run"]) == 1
-    assert "headrace[spark]" in capsys.readouterr().err
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModuleNotFoundError("No module named 'deltalake'", name="deltalake"),
+        ModuleNotFoundError("No module named 'arro3'", name="arro3"),
+        ImportError("cannot import name 'lib' from 'pyarrow'", name="pyarrow"),
+    ],
+)
+def test_what_is_being_installed_is_said_to_be(
+    error: ImportError,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A library may be there in part, so other errors than that it is missing are told too."""
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(program, "_run", failing_import(error))
+    with installing.under_way():
+        assert main(["tables", "show", "refined.x"]) == 1
+    told = capsys.readouterr().err
+    assert "is being installed" in told
+    assert "Try again" in told
+
+
+def test_an_import_that_fails_by_a_fault_of_ours_is_no_matter_of_installing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    with installing.under_way():
+        pass  # One that is over leaves its file behind, and no lock.
+    fault = ImportError("cannot import name 'x' from 'headrace.lake'", name="headrace.lake")
+    monkeypatch.setattr(program, "_run", failing_import(fault))
+    with pytest.raises(ImportError, match="cannot import name 'x'"):
+        main(["tables", "list"])
+
+
+def test_make_run_lets_others_know_while_it_installs_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `make` of the test's own stands for the one that takes minutes; it looks for the sign."""
+    look = f"import sys; sys.prefix = {str(tmp_path)!r}; from headrace.cli import installing"
+    make = tmp_path / "make"
+    make.write_text(
+        f"#!/bin/sh\nexec {sys.executable} -c"
+        f' "{look}; print(installing.is_under_way())" > {tmp_path}/seen\n'
+    )
+    make.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    run = runpy.run_path(str(Path(__file__).resolve().parents[3] / "tools" / "run.py"))
+    assert run["install_spark"]()
+    assert (tmp_path / "seen").read_text() == "True\n"
+    assert not installing.is_under_way()
