@@ -1,7 +1,6 @@
 """What users test their pipelines with: rows given, flows run, tables looked at."""
 
 import datetime as dt
-import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +8,6 @@ import pytest
 
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import ExpectationFailed
-from headrace.pipelines.templates import write_template
 from headrace.pipelines.testing.pipeline_test import PipelineTest
 from tests.declared_pipelines import write_folder
 
@@ -32,16 +30,6 @@ CREATE FLOW big AS INSERT INTO alerts BY NAME SELECT id FROM STREAM(raw.orders) 
 def shop(spark: "SparkSession", tmp_path: Path) -> PipelineTest:
     folder = write_folder(tmp_path, {"a.sql": TABLES})
     return PipelineTest(folder, spark, tmp_path / "place")
-
-
-@pytest.mark.timeout(600)
-def test_the_template_passes_its_own_tests(spark: "SparkSession", tmp_path: Path) -> None:
-    write_template(tmp_path / "shop")
-    tests = runpy.run_path(str(tmp_path / "shop" / "tests" / "test_orders.py"))
-    run = [test for name, test in tests.items() if name.startswith("test_")]
-    for number, test in enumerate(run):
-        test(PipelineTest(tmp_path / "shop", spark, tmp_path / str(number)))
-    assert len(run) == 3
 
 
 def test_payloads_are_decoded_as_in_earnest(shop: PipelineTest) -> None:

@@ -28,7 +28,7 @@ from headrace.spark.source.offsets import (
     parse_partitions,
 )
 
-_SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
+SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 STREAM_OPTIONS = (
     *("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp"),
     *("startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger"),
@@ -39,8 +39,8 @@ STREAM_OPTIONS = (
     *("schema.registry.url", "schema.registry.subject", "schema.registry.basic.auth.user.info"),
 )
 """What a stream over given topics may be told, besides client properties and its payload."""
-_ENDS = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
-_OPTIONS = (*_SUBSCRIPTIONS, *STREAM_OPTIONS, *_ENDS, "format", "schema", OPTION)
+ENDS = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
+_OPTIONS = (*SUBSCRIPTIONS, *STREAM_OPTIONS, *ENDS, "format", "schema", OPTION)
 
 
 class Unmatched(Enum):
@@ -246,10 +246,10 @@ def client_properties(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _subscription(reader: _Reader) -> Subscription:
-    found = [name for name in _SUBSCRIPTIONS if reader.text(name) is not None]
+    found = [name for name in SUBSCRIPTIONS if reader.text(name) is not None]
     if len(found) != 1:
         told = f"{' and '.join(found)} are given" if found else "none is given"
-        raise InvalidOption(f"one of {', '.join(_SUBSCRIPTIONS)} says what is read; {told}")
+        raise InvalidOption(f"one of {', '.join(SUBSCRIPTIONS)} says what is read; {told}")
     name = found[0]
     text = reader.text(name) or ""
     if name == "assign":
@@ -286,7 +286,7 @@ def _start(reader: _Reader, *, is_streaming: bool) -> Bound:
 
 def _end(reader: _Reader, *, is_streaming: bool) -> Bound:
     if is_streaming:
-        for name in _ENDS:
+        for name in ENDS:
             if reader.text(name) is not None:
                 raise InvalidOption(f"{name} is for batches; a stream has no end")
     bound = _bound(reader, "ending", "latest", Unmatched.LATEST)
