@@ -36,7 +36,7 @@ from tests.served import (
 
 ROWS = 50_000
 TOKEN = "a-token-of-some-length"
-UNDER_WAY = 'headrace_serving_under_way{kind="query"}'
+UNDER_WAY = 'headrace_serving_under_way{operation="query"}'
 ENDLESS = "SELECT max(i) FROM range(1000000000000) AS t(i)"
 
 
@@ -406,7 +406,7 @@ def test_an_open_address_is_warned_of(lake: Lake) -> None:
 
 
 def test_what_was_answered_is_counted(server: Server) -> None:
-    name = 'headrace_serving_answers_total{kind="query",status="200"}'
+    name = 'headrace_serving_answers_total{operation="query",status="200"}'
     before = server.figure(name)
     server.rows("SELECT 1 AS n")
     assert server.figure(name) == before + 1

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from headrace.client.reader import RecordReader, Start
 from headrace.lake.catalog import Lake
-from headrace.pipelines.commands import Overrides, run
+from headrace.pipelines.commands import MetricsPort, Overrides, run
 from headrace.testing.process import BrokerProcess
 
 WAIT_S = 150.0
@@ -79,7 +79,8 @@ class Folder(PipelineFolder):
 class Continuously:
     """Runs pipelines in a thread of this process, together, until the block is left."""
 
-    def __init__(self, folders: Sequence[Folder]) -> None:
+    def __init__(self, folders: Sequence[Folder], metrics: MetricsPort | None = None) -> None:
+        self._metrics = metrics
         self.errors: list[BaseException] = []
         self._folders = folders
         self._is_ended = threading.Event()
@@ -112,6 +113,7 @@ class Continuously:
                 overrides=self._folders[0].overrides,
                 spark=self._folders[0].spark,
                 is_stopped=self._is_ended.is_set,
+                metrics=self._metrics,
             )
         except BaseException as error:  # Told by the test that waits.
             self.errors.append(error)

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 from pyspark.sql import SparkSession
 
-from headrace.pipelines.commands import status
+from headrace.pipelines.commands import MetricsPort, status
 from headrace.pipelines.model import (
     Expectation,
     Freshness,
@@ -198,11 +200,17 @@ def test_tables_that_get_no_rows_become_stale_while_a_pipeline_runs_and_at_the_e
         "trusted.warned",
         "trusted.failing",
     ]
-    with Continuously([folder]):
+    pages: list[str] = []
+    with Continuously([folder], MetricsPort("127.0.0.1", 0, pages.append)):
         eventually(lambda: states(folder) == ["running", "running"], "it has its time again")
         clock.ahead_ns += 2 * HOUR_NS
         eventually(lambda: states(folder) == ["running", "failed"], "its time is over")
+        shown = metrics_at(pages[0])
     assert len(stands(folder).stale) == 2
+    assert shown["rows_in_total"] == {"trusted.warned": 1, "trusted.failing": 1}
+    assert shown["lag_records"] == {"trusted.warned": 0}, "what has failed has no query to ask"
+    assert shown["failed"] == {"trusted.warned": 0, "trusted.failing": 1}
+    assert shown["stale"] == {"trusted.warned": 1, "trusted.failing": 1}
 
 
 def stands(folder: Folder) -> PipelineStatus:
@@ -212,3 +220,15 @@ def stands(folder: Folder) -> PipelineStatus:
 
 def states(folder: Folder) -> list[str]:
     return [flow.state for flow in stands(folder).flows]
+
+
+def metrics_at(address: str) -> dict[str, dict[str, float]]:
+    """What is told of each flow, by its target, under names without what all begin with."""
+    with urlopen(address, timeout=10) as answer:
+        text = answer.read().decode()
+    found: dict[str, dict[str, float]] = {}
+    for family in text_string_to_metric_families(text):
+        for one in family.samples:
+            name = one.name.removeprefix("headrace_pipelines_")
+            found.setdefault(name, {})[one.labels.get("target", "")] = one.value
+    return found

@@ -55,9 +55,9 @@ from headrace.settings.broker import BrokerSettings
 from headrace.storage.directories import LogDirectories
 
 if TYPE_CHECKING:
-    from headrace.broker.metrics.observability import Observability
     from headrace.groups.shard import GroupShard
     from headrace.metadata.delta import ImageDelta
+    from headrace.runtime.observability import Observability
     from headrace.storage.directory import LogDirectory
     from headrace.storage.log import Log
 
@@ -297,8 +297,8 @@ class Broker:
         settings = self.settings
         if settings.headrace_metrics_port < 0:
             return
-        from headrace.broker.metrics.observability import Observability
         from headrace.broker.metrics.vital_signs import VitalSigns
+        from headrace.runtime.observability import Observability
 
         signs = VitalSigns(self)
         self._observability = Observability(

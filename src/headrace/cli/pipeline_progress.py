@@ -28,9 +28,7 @@ class Screen:
 
     def show(self, runners: "list[PipelineRunner]") -> None:
         """Called about once a second while pipelines run."""
-        from headrace.pipelines.running.status import status_of
-
-        statuses = [status_of(runner, "running") for runner in runners]
+        statuses = [runner.status for runner in runners]
         self._tell_errors(statuses)
         now_s = time.monotonic()
         if self._line.is_shown:

@@ -12,8 +12,9 @@ from headrace.cli.replay_text import print_comparison
 
 if TYPE_CHECKING:
     from headrace.pipelines.analysing.checking import Report
-    from headrace.pipelines.commands import Overrides
+    from headrace.pipelines.commands import MetricsPort, Overrides
 
+_LOOPBACK = "127.0.0.1"
 FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
@@ -169,14 +170,25 @@ def test(folder: Path, arguments: tuple[str, ...]) -> int:
     default=False,
     help="Until all is read that is there, or until Ctrl-C (the default).",
 )
+@click.option(
+    "--metrics",
+    metavar="[HOST:]PORT",
+    help="Serve /metrics, /health and /ready there while they run; on 127.0.0.1 unless told.",
+)
 @override_options
-def run(folders: tuple[Path, ...], is_once: bool, **given: Any) -> None:
+def run(folders: tuple[Path, ...], is_once: bool, metrics: str | None, **given: Any) -> None:
     """Run pipelines, several in one Spark driver.
 
     \b
     headrace pipelines run shop --once
     headrace pipelines run shop web --master spark://10.0.0.1:7077
+    headrace pipelines run shop --metrics 9645
     """
+    if is_once and metrics is not None:
+        raise click.UsageError(
+            "--metrics goes with --continuous; what a single run has come to is in `status --json`"
+        )
+
     from headrace.cli.pipeline_progress import Screen, outcome_text
     from headrace.pipelines import commands
 
@@ -188,6 +200,7 @@ def run(folders: tuple[Path, ...], is_once: bool, **given: Any) -> None:
         overrides=overrides,
         starting=_tell_start,
         show=screen.show,
+        metrics=None if metrics is None else _metrics_port(metrics),
     )
     screen.close()
     for one in commands.status(_or_here(folders), overrides):
@@ -382,6 +395,18 @@ def _tell_start() -> None:
 
 def _silent() -> None:
     """For programs, which are not impatient."""
+
+
+def _metrics_port(text: str) -> "MetricsPort":
+    from headrace.http.addresses import ListenAddress
+    from headrace.pipelines.commands import MetricsPort
+
+    address = ListenAddress.parse(text if ":" in text else f"{_LOOPBACK}:{text}")
+    return MetricsPort(
+        address.host,
+        address.port,
+        lambda page: click.echo(f"metrics are at {page}", err=True),
+    )
 
 
 def _or_here(folders: tuple[Path, ...]) -> tuple[Path, ...]:

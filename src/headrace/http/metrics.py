@@ -4,13 +4,13 @@ Requests are told apart by their operation, which is a method and the path as it
 that no client can make new ones up.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from time import perf_counter_ns
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headrace.runtime.exposition import CONTENT_TYPE, Family, Sample, labels, render, summary
+from headrace.runtime.exposition import CONTENT_TYPE, Family, Sample, gauge, labels, render, summary
 from headrace.runtime.metrics import Durations
 
 OPERATION_KEY = "headrace.operation"
@@ -102,25 +102,37 @@ def page(families: Iterable[Family]) -> Response:
     return Response("".join(render(families)), media_type=CONTENT_TYPE)
 
 
-def http_families(prefix: str, metrics: HttpMetrics) -> Iterator[Family]:
-    """What was asked and answered, under names that begin with the product's."""
-    found = sorted(metrics.operations.items())
+def answer_families(
+    prefix: str, answers: Mapping[tuple[str, int], int], durations: Mapping[str, Durations]
+) -> Iterator[Family]:
+    """What was answered, and how long that took, under names that all products share.
+
+    Answers are counted by operation and HTTP status.
+    """
     yield Family(
-        f"{prefix}_requests_total",
+        f"{prefix}_answers_total",
         "counter",
-        "Requests that were answered, by operation and HTTP status.",
+        "Answers by operation and HTTP status.",
         [
-            Sample(count, labels(operation=name, status=status))
-            for name, one in found
-            for status, count in sorted(one.statuses.items())
+            Sample(count, labels(operation=operation, status=status))
+            for (operation, status), count in sorted(answers.items())
         ],
     )
-    yield Family(
-        f"{prefix}_requests_under_way",
-        "gauge",
-        "Requests that are being answered.",
-        [Sample(metrics.under_way)],
+    yield summary(
+        f"{prefix}_duration_milliseconds",
+        "How long requests took, waiting included.",
+        [({"operation": name}, took) for name, took in sorted(durations.items())],
     )
+
+
+def http_families(prefix: str, metrics: HttpMetrics) -> Iterator[Family]:
+    """The same of what was counted here, and what there is besides."""
+    found = sorted(metrics.operations.items())
+    answers = {
+        (name, status): count for name, one in found for status, count in one.statuses.items()
+    }
+    yield from answer_families(prefix, answers, {name: one.durations for name, one in found})
+    yield gauge(f"{prefix}_under_way", "Requests that are being answered.", metrics.under_way)
     yield Family(
         f"{prefix}_request_bytes_total",
         "counter",
@@ -132,9 +144,4 @@ def http_families(prefix: str, metrics: HttpMetrics) -> Iterator[Family]:
         "counter",
         "Bytes of the bodies of answers.",
         [Sample(one.bytes_out, labels(operation=name)) for name, one in found],
-    )
-    yield summary(
-        f"{prefix}_request_duration_milliseconds",
-        "From the head of a request to the end of its answer.",
-        [({"operation": name}, one.durations) for name, one in found],
     )

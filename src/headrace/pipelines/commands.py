@@ -45,6 +45,15 @@ def _say_nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricsPort:
+    """Where Prometheus may ask how a run stands, and whom to tell the address of the page."""
+
+    host: str
+    port: int
+    is_open: Callable[[str], None] = lambda address: None
+
+
+@dataclass(frozen=True, slots=True)
 class Overrides:
     """What the command line says instead of pipeline.toml."""
 
@@ -144,23 +153,42 @@ def run(
     starting: Tell = _say_nothing,
     show: Show = lambda runners: None,
     is_stopped: Callable[[], bool] | None = None,
+    metrics: MetricsPort | None = None,
 ) -> None:
     """Run pipelines until all is read that is there, or until told to stop."""
     from headrace.pipelines.running.runner import PipelineRunner, run_continuously, run_once
 
     pipelines = load_all(folders, overrides or Overrides())
+    runners: list[PipelineRunner] = []
     with (
         held(pipelines),
         StopRequest(pipelines, is_stopped) as stopped,
+        metrics_of(runners, metrics),
         session_for(pipelines, spark, starting) as session,
     ):
         stopped.take()
         runs = [prepared(session, pipeline) for pipeline in pipelines]
-        runners = [PipelineRunner(prepared_run) for prepared_run in runs]
+        runners += [PipelineRunner(prepared_run) for prepared_run in runs]
         if is_once:
             run_once(runners, stopped)
         else:
             run_continuously(runners, stopped, show)
+
+
+@contextmanager
+def metrics_of(runners: "list[PipelineRunner]", port: MetricsPort | None) -> Iterator[None]:
+    """Tell Prometheus of what runs, if asked to; a port that is taken is told before Spark starts.
+
+    The list may still be empty, and changes when the tables of a pipeline are switched.
+    """
+    if port is None:
+        yield
+        return
+    from headrace.pipelines.running.metrics_port import serving
+
+    with serving(port.host, port.port, lambda: [runner.status for runner in runners]) as address:
+        port.is_open(address)
+        yield
 
 
 @contextmanager

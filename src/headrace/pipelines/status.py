@@ -19,7 +19,14 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
     dropped: int = 0
     broken: dict[str, int] = {}
     lag: int | None = None
+    """The records that are yet to be read; None where that is not known, as of tables."""
+    lags: dict[str, dict[str, int]] = {}
+    """The same by topic and partition."""
+    restarts: int = 0
+    """How often it was started again after a failure, in this run."""
     batch: int = -1
+    batches: int = 0
+    duration_ms: int = 0
     last_rows: int = 0
     last_duration_ms: int = 0
     last_at: str | None = None

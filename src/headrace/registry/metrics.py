@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from headrace.runtime.exposition import Family, Sample, counter, gauge, labels, summary
+from headrace.http.metrics import answer_families
+from headrace.runtime.exposition import Family, counter, gauge
 from headrace.runtime.metrics import Durations
 from headrace.runtime.process import process_families
 
@@ -33,20 +34,7 @@ class RegistryMetrics:
 def families(registry: "Registry") -> Iterator[Family]:
     """Everything, as it is now."""
     metrics, state = registry.metrics, registry.state
-    yield Family(
-        f"{_PREFIX}_answers_total",
-        "counter",
-        "Answers by operation and HTTP status.",
-        [
-            Sample(count, labels(operation=operation, status=status))
-            for (operation, status), count in sorted(metrics.answers.items())
-        ],
-    )
-    yield summary(
-        f"{_PREFIX}_duration_milliseconds",
-        "How long requests took.",
-        [({"operation": name}, took) for name, took in sorted(metrics.durations.items())],
-    )
+    yield from answer_families(_PREFIX, metrics.answers, metrics.durations)
     yield counter(
         f"{_PREFIX}_quick_answers_total",
         "Schemas by id that were answered from ready bytes.",

@@ -3,13 +3,17 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from headrace.runtime.exposition import Family, Sample, counter, gauge, labels, summary
+from headrace.http.metrics import answer_families
+from headrace.runtime.exposition import Family, Sample, counter, gauge, labels
 from headrace.runtime.metrics import Durations
 from headrace.runtime.process import process_families
 
 if TYPE_CHECKING:
     from headrace.serving.database import Publication
     from headrace.serving.lanes import Lane
+
+
+_PREFIX = "headrace_serving"
 
 
 class ServingMetrics:
@@ -35,20 +39,7 @@ def families(
     metrics: ServingMetrics, publications: Iterable["Publication"], lanes: Iterable["Lane"]
 ) -> Iterator[Family]:
     """Everything, as it is now."""
-    yield Family(
-        "headrace_serving_answers_total",
-        "counter",
-        "Answers by kind of question and HTTP status.",
-        [
-            Sample(count, labels(kind=kind, status=status))
-            for (kind, status), count in sorted(metrics.answers.items())
-        ],
-    )
-    yield summary(
-        "headrace_serving_duration_milliseconds",
-        "How long questions took, waiting included.",
-        [({"kind": kind}, took) for kind, took in sorted(metrics.durations.items())],
-    )
+    yield from answer_families(_PREFIX, metrics.answers, metrics.durations)
     yield from _totals(metrics)
     yield from _lanes(list(lanes))
     yield from _tables(list(publications))
@@ -56,26 +47,25 @@ def families(
 
 
 def _totals(metrics: ServingMetrics) -> Iterator[Family]:
-    prefix = "headrace_serving"
-    yield counter(f"{prefix}_cut_answers_total", "Answers that lack rows.", metrics.cut_answers)
-    yield counter(f"{prefix}_loads_total", "Tables that were loaded whole.", metrics.loads)
+    yield counter(f"{_PREFIX}_cut_answers_total", "Answers that lack rows.", metrics.cut_answers)
+    yield counter(f"{_PREFIX}_loads_total", "Tables that were loaded whole.", metrics.loads)
     yield counter(
-        f"{prefix}_appends_total", "Loaded tables that new files were added to.", metrics.appends
+        f"{_PREFIX}_appends_total", "Loaded tables that new files were added to.", metrics.appends
     )
     yield counter(
-        f"{prefix}_load_failures_total", "Tables that could not be read.", metrics.load_failures
+        f"{_PREFIX}_load_failures_total", "Tables that could not be read.", metrics.load_failures
     )
     yield counter(
-        f"{prefix}_evictions_total", "Loaded tables that were given up.", metrics.evictions
+        f"{_PREFIX}_evictions_total", "Loaded tables that were given up.", metrics.evictions
     )
 
 
 def _lanes(lanes: list["Lane"]) -> Iterator[Family]:
     yield Family(
-        "headrace_serving_under_way",
+        f"{_PREFIX}_under_way",
         "gauge",
         "Questions that are answered or wait for it.",
-        [Sample(lane.under_way, labels(kind=lane.name)) for lane in lanes],
+        [Sample(lane.under_way, labels(operation=lane.name)) for lane in lanes],
     )
 
 
@@ -83,14 +73,14 @@ def _tables(publications: list["Publication"]) -> Iterator[Family]:
     loaded = [one for one in publications if one.is_loaded]
     scanned = [one for one in publications if one.dataset is not None]
     yield gauge(
-        "headrace_serving_loaded_bytes",
+        f"{_PREFIX}_loaded_bytes",
         "Memory of loaded tables, estimated.",
         sum(one.size_bytes for one in loaded),
     )
-    yield gauge("headrace_serving_loaded_tables", "Tables in memory.", len(loaded))
-    yield gauge("headrace_serving_scanned_tables", "Tables whose files are scanned.", len(scanned))
+    yield gauge(f"{_PREFIX}_loaded_tables", "Tables in memory.", len(loaded))
+    yield gauge(f"{_PREFIX}_scanned_tables", "Tables whose files are scanned.", len(scanned))
     yield Family(
-        "headrace_serving_table_version",
+        f"{_PREFIX}_table_version",
         "gauge",
         "The version of each table in use that queries see.",
         [Sample(one.version, labels(table=one.name)) for one in (*loaded, *scanned)],

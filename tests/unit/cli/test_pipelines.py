@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from headrace.cli import pipelines
+from headrace.cli.main import main
 from headrace.cli.pipeline_progress import (
     fitted_text,
     print_status,
@@ -171,3 +172,18 @@ def test_a_status_shows_flows_views_and_what_failed(capsys: pytest.CaptureFixtur
     assert "refined.n" in output.out
     assert output.out.count("took ms") == 2
     assert output.err == "headrace: raw.x: the broker is away\n"
+
+
+def test_a_run_that_ends_by_itself_has_no_metrics_to_ask_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["pipelines", "run", "shop", "--once", "--metrics", "9645"]) == 2
+    assert "--metrics goes with --continuous" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["99999", "shop", "0.0.0.0:", "host:port"])
+def test_a_metrics_port_that_is_none_is_refused(
+    given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pipelines", "run", "shop", "--metrics", given]) == 1
+    assert repr(given.rpartition(":")[2]) in capsys.readouterr().err

@@ -62,5 +62,5 @@ async def test_the_page_has_a_line_for_each_operation_and_status() -> None:
     metrics = HttpMetrics()
     await ask(metrics, "POST", "/echo/a", b"1")
     text = bytes(page(http_families("x", metrics)).body).decode()
-    assert 'x_requests_total{operation="POST /echo/{name}",status="200"} 1\n' in text
-    assert 'x_request_duration_milliseconds_count{operation="POST /echo/{name}"} 1\n' in text
+    assert 'x_answers_total{operation="POST /echo/{name}",status="200"} 1\n' in text
+    assert 'x_duration_milliseconds_count{operation="POST /echo/{name}"} 1\n' in text

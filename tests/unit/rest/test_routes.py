@@ -46,11 +46,11 @@ async def test_requests_are_counted_by_operation_and_status(service: Service) ->
         await asking.post("/topics/b", content=b"{}")
         await asking.get("/nothing/here")
         page = (await asking.get("/metrics")).text
-    lines = [line for line in page.splitlines() if line.startswith("headrace_rest_requests_total")]
+    lines = [line for line in page.splitlines() if line.startswith("headrace_rest_answers_total")]
     assert lines == [
-        'headrace_rest_requests_total{operation="GET /health",status="200"} 1',
-        'headrace_rest_requests_total{operation="POST /topics/{topic}",status="415"} 2',
-        'headrace_rest_requests_total{operation="none",status="404"} 1',
+        'headrace_rest_answers_total{operation="GET /health",status="200"} 1',
+        'headrace_rest_answers_total{operation="POST /topics/{topic}",status="415"} 2',
+        'headrace_rest_answers_total{operation="none",status="404"} 1',
     ]
     assert "headrace_rest_records_written_total 0" in page
     assert "headrace_rest_push_clients 0" in page
@@ -63,8 +63,8 @@ async def test_who_may_not_ask_is_counted_and_who_may_by_what_they_asked(service
         headers = {"Authorization": "Bearer secret"}
         await asking.get("/openapi.json", headers=headers)
         page = (await asking.get("/metrics", headers=headers)).text
-    assert '_requests_total{operation="none",status="401"} 1' in page
-    assert '_requests_total{operation="GET /openapi.json",status="200"} 1' in page
+    assert '_answers_total{operation="none",status="401"} 1' in page
+    assert '_answers_total{operation="GET /openapi.json",status="200"} 1' in page
 
 
 async def test_the_root_is_a_page_for_people_and_nothing_for_programs(service: Service) -> None:

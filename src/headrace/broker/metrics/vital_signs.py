@@ -17,7 +17,7 @@ from headrace.broker.metrics.exported_metrics import (
     PartitionFigures,
     exported_families,
 )
-from headrace.broker.metrics.observability import Health
+from headrace.runtime.observability import Health
 from headrace.runtime.process import process_families
 
 if TYPE_CHECKING:

@@ -46,6 +46,9 @@ class Report:
     warnings: list[str] = field(default_factory=list)
     newest_ms: dict[str, int] = field(default_factory=dict)
     """For each expectation of freshness the newest time that the flow has brought."""
+    batches: int = 0
+    duration_ms: int = 0
+    """How many batches there were, and how long all of them took."""
     last_rows: int = 0
     last_duration_ms: int = 0
     last_at_ms: int = 0
@@ -58,6 +61,8 @@ class Report:
 
     def add(self, batch: int, outcome: Outcome, duration_ms: int) -> None:
         self.batch = batch
+        self.batches += 1
+        self.duration_ms += duration_ms
         self.last_duration_ms = duration_ms
         self.last_at_ms = time.time_ns() // 1_000_000
         self.last_rows = outcome.rows_in

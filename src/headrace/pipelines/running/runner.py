@@ -21,6 +21,7 @@ from headrace.pipelines.running.restarts import Failure, failure_of
 from headrace.pipelines.running.running_flow import RunningFlow
 from headrace.pipelines.running.schedules import Retries, SetBack, Timeline
 from headrace.pipelines.running.views import ComputedView, computed_views
+from headrace.pipelines.status import PipelineStatus
 from headrace.spark import fair_shares
 
 _log = logging.getLogger(__name__)
@@ -73,6 +74,8 @@ class PipelineRunner:
         self.freshness = FreshnessWatch.of(run.pipeline.datasets)
         self.moving = run.moving()
         self.mode = ""
+        self.status = PipelineStatus(pipeline=run.name, state="starting")
+        """How the pipeline stood when that was last written down."""
         self.undone: list[str] = []
         """What a single pass has not come to the end of, because it was asked to stop."""
         self._set_back = SetBack()
@@ -328,7 +331,8 @@ class PipelineRunner:
             return
         from headrace.pipelines.running.status import status_of
 
-        self.run.state.write_status(status_of(self, state))
+        self.status = status_of(self, state)
+        self.run.state.write_status(self.status)
 
 
 def run_once(runners: list[PipelineRunner], is_stopped: Callable[[], bool]) -> None:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+Lags = dict[str, dict[str, int]]
+"""By topic and partition."""
+
 
 @dataclass(slots=True)
 class RunningFlow:
@@ -32,6 +35,8 @@ class RunningFlow:
     """Whether its query is to be started anew, as soon as no batch is under way."""
     is_over: bool = False
     """Nothing more will come of it: it has come to its end, or was given up."""
+    restarted: int = 0
+    """How often it was to be started again after a failure."""
 
     @property
     def is_active(self) -> bool:
@@ -104,10 +109,10 @@ class RunningFlow:
     def report(self) -> Report:
         return Report.read(self.run.flow_state(self.flow).report)
 
-    def lag(self) -> int | None:
-        """How many records of its topics the flow has yet to read."""
+    def lags(self) -> Lags:
+        """How many records of each partition of its topics the flow has yet to read."""
         progress = self.query.lastProgress if self.query is not None else None
-        return None if progress is None else lag_of(progress)
+        return {} if progress is None else lags_of(progress)
 
     def _note(self, failure: Failure) -> None:
         self.failure = failure
@@ -115,6 +120,7 @@ class RunningFlow:
         may_restart = self.restarts.on_failure(failure, batch, time.monotonic())
         self.is_over = not may_restart
         if may_restart:
+            self.restarted += 1
             wait_s = self.restarts.not_before - time.monotonic()
             _log.warning(
                 "the flow %s failed: %s; trying again in %.0f s (%d of %d)",
@@ -125,16 +131,16 @@ class RunningFlow:
             _log.error("the flow %s failed: %s", self.flow.name, failure.text)
 
 
-def lag_of(progress: Any) -> int | None:
-    """Records behind the end of the topics, from what the sources report of themselves."""
-    behind: int | None = None
+def lags_of(progress: Any) -> Lags:
+    """Records behind the end of each partition, from what the sources report of themselves."""
+    behind: Lags = {}
     for source in progress["sources"]:
         end, latest = _offsets(source["endOffset"]), _offsets(source["latestOffset"])
         for topic, partitions in latest.items():
             if isinstance(partitions, dict):
                 done = end.get(topic, {})
-                behind = (behind or 0) + sum(
-                    max(0, int(to) - int(done.get(partition, 0)))
+                behind.setdefault(topic, {}).update(
+                    (partition, max(0, int(to) - int(done.get(partition, 0))))
                     for partition, to in partitions.items()
                 )
     return behind

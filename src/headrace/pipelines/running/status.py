@@ -33,7 +33,7 @@ def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
 
 
 def _flow(running: "RunningFlow", stale: str | None, *, is_waiting: bool) -> FlowStatus:
-    report = running.report()
+    report, lags = running.report(), running.lags()
     state = "running" if running.is_active else "waiting" if is_waiting else "ended"
     if running.failure is not None and not running.is_active:
         state = "failed" if running.is_over else "retrying"
@@ -47,8 +47,12 @@ def _flow(running: "RunningFlow", stale: str | None, *, is_waiting: bool) -> Flo
         quarantined=report.quarantined,
         dropped=report.dropped,
         broken=report.broken,
-        lag=running.lag(),
+        lag=sum(sum(partitions.values()) for partitions in lags.values()) if lags else None,
+        lags=lags,
+        restarts=running.restarted,
         batch=report.batch,
+        batches=report.batches,
+        duration_ms=report.duration_ms,
         last_rows=report.last_rows,
         last_duration_ms=report.last_duration_ms,
         last_at=_moment(report.last_at_ms),

@@ -1,9 +1,9 @@
 """The metrics port: `/metrics` for Prometheus, `/health` and `/ready` for whoever supervises us.
 
-A small HTTP server of its own, because the pages must not cost an idle broker a web framework.
-It trusts nobody: the size of a request, the time for it and the number of clients are
-bounded, every connection serves one request, and only GET and HEAD are understood. It knows
-nothing of the broker; the three callables do.
+A small HTTP server of its own, because the pages must not cost an idle broker, or a running
+pipeline, a web framework. It trusts nobody: the size of a request, the time for it and the number
+of clients are bounded, every connection serves one request, and only GET and HEAD are understood.
+It knows nothing of what it tells of; the three callables do.
 """
 
 import asyncio

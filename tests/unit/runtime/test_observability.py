@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 
 import pytest
 
-from headrace.broker.metrics import observability
-from headrace.broker.metrics.observability import Health, Observability
+from headrace.runtime import observability
 from headrace.runtime.exposition import Family, Sample, gauge
+from headrace.runtime.observability import Health, Observability
 
 
 class Pages:
