@@ -23,12 +23,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 @pytest.fixture(scope="session")
-def kafka_release() -> KafkaRelease:
+def kafka_release(tmp_path_factory: pytest.TempPathFactory) -> KafkaRelease:
     """Apache Kafka, or a skip that says what is missing."""
+    from tests.kafka_classes import keep_classes
+
     try:
-        return find_kafka()
+        release = find_kafka()
     except KafkaMissing as error:
         pytest.skip(str(error))
+    keep_classes(release, tmp_path_factory.mktemp("classes"))
+    return release
 
 
 def watch(request: pytest.FixtureRequest, node: "Node") -> None:

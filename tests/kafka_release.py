@@ -51,6 +51,19 @@ class KafkaRelease(NamedTuple):
 
     libs: Path
 
+    @property
+    def classes(self) -> Path:
+        """Where tests keep Kafka's classes for the next start (`tests/kafka_classes.py`)."""
+        place = hashlib.sha256(str(self.libs).encode()).hexdigest()[:8]
+        return cache_directory() / f"kafka-classes-{place}.jsa"
+
+    @property
+    def sooner(self) -> tuple[str, ...]:
+        """Flags that let a JVM use them; one that cannot, as another Java wrote them, does not."""
+        if not self.classes.exists():
+            return ()
+        return (f"-XX:SharedArchiveFile={self.classes}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+
     def command(self, script: str, *arguments: str, flags: Sequence[str] = TOOL_FLAGS) -> list[str]:
         """The command line that runs one of Kafka's scripts."""
         classpath = f"{self.libs}/*"
@@ -59,7 +72,7 @@ class KafkaRelease(NamedTuple):
     def run(self, script: str, *arguments: str, stdin: str = "") -> str:
         """Run one of Kafka's tools to its end and return what it printed."""
         finished = subprocess.run(
-            self.command(script, *arguments),
+            self.command(script, *arguments, flags=(*TOOL_FLAGS, *self.sooner)),
             input=stdin,
             capture_output=True,
             text=True,

@@ -93,13 +93,20 @@ class Headrace:
         return "Headrace is ready on " in log
 
 
+SOON = ("-Xmx512M", "-XX:TieredStopAtLevel=1")
+
+
 class Kafka:
-    """Apache Kafka as one combined node; the usual flags make it start soon, not run fast."""
+    """Apache Kafka as one combined node; unless told otherwise it starts soon and runs slowly."""
 
     name = "kafka"
 
-    def __init__(self, flags: Sequence[str] = ("-Xmx512M", "-XX:TieredStopAtLevel=1")) -> None:
-        self.flags = flags
+    def __init__(self, flags: Sequence[str] | None = None) -> None:
+        self._flags = flags
+
+    @property
+    def flags(self) -> Sequence[str]:
+        return (*SOON, *find_kafka().sooner) if self._flags is None else self._flags
 
     def command(self, node: "Node") -> list[str]:
         """Write the configuration, and format the directories unless a node has lived there."""
