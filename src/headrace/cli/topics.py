@@ -270,7 +270,8 @@ def profile_topic(
     headrace topics profile orders
     headrace topics profile orders --seconds 60 --json
 
-    Ends with a source for pipeline.toml that reads it.
+    Of each partition as many records are measured as its share of the topic is. Ends with a source
+    for pipeline.toml that reads the topic.
     """
     from headrace.cli.topic_profile import print_profile
     from headrace.client import profiling

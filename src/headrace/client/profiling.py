@@ -8,7 +8,7 @@ from confluent_kafka import Message
 
 from headrace.client.admin import Admin
 from headrace.client.profiles import Profile, Sampled, profile_of
-from headrace.client.reader import RecordReader, Start
+from headrace.client.reader import RecordReader
 from headrace.errors import HeadraceError, OffsetOutOfRange
 from headrace.protocol.batches import read_header
 from headrace.protocol.compression import Codec
@@ -37,15 +37,16 @@ def profile_topic(
     """Measure the last records of a topic, or those of the last seconds."""
     reader = RecordReader(bootstrap, topic, {"isolation.level": "read_committed", **properties})
     try:
-        partitions = reader.partitions()
-        bounds = {partition: reader.bounds(partition) for partition in partitions}
-        if seconds is None:
-            start = Start(offset=-max(1, -(-records // len(partitions))))
-        else:
+        bounds = {partition: reader.bounds(partition) for partition in reader.partitions()}
+        ends = {partition: end for partition, (_, end) in bounds.items()}
+        begins = {partition: first for partition, (first, _) in bounds.items()}
+        if seconds is not None:
             now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-            start = Start(timestamp_ms=now_ms - int(seconds * 1000))
-        reader.assign(start, partitions)
-        messages = read_to_end(reader, {part: end for part, (_, end) in bounds.items()})
+            begins = begins_at(reader, ends, now_ms - int(seconds * 1000))
+        held = {partition: end - begins[partition] for partition, end in ends.items()}
+        taken = sample_sizes(held, records if seconds is None else RECORDS_MAX)
+        reader.assign_at({partition: ends[partition] - count for partition, count in taken.items()})
+        messages = read_to_end(reader, {partition: ends[partition] for partition in taken})
     finally:
         reader.close()
     if not messages:
@@ -58,6 +59,31 @@ def profile_topic(
         codecs_of(bootstrap, topic, properties, messages),
         zstd_ratio([message.value() or b"" for message in messages]),
     )
+
+
+def sample_sizes(held: Mapping[int, int], records: int) -> dict[int, int]:
+    """How many records to take of each partition: of a full one more, as many as its share.
+
+    The sample is then like the topic. As many of each would show the keys of a nearly empty
+    partition as often as the one key that fills another. Rounding is in favour of those that lose
+    most by it, so that not one more is taken than asked for.
+    """
+    total = sum(held.values())
+    wanted = min(records, total)
+    sizes = {partition: count * wanted // total for partition, count in held.items() if count > 0}
+    lost = sorted(sizes, key=lambda partition: -(held[partition] * wanted % total))
+    for partition in lost[: wanted - sum(sizes.values())]:
+        sizes[partition] += 1
+    return {partition: size for partition, size in sizes.items() if size}
+
+
+def begins_at(reader: RecordReader, ends: Mapping[int, int], timestamp_ms: int) -> dict[int, int]:
+    """Where each partition's records since a time begin; at the end if it has none."""
+    found = {partition: reader.offset_at(partition, timestamp_ms) for partition in ends}
+    return {
+        partition: end if (begin := found[partition]) is None else min(begin, end)
+        for partition, end in ends.items()
+    }
 
 
 def read_to_end(reader: RecordReader, ends: Mapping[int, int]) -> list[Message]:
@@ -110,10 +136,11 @@ def codecs_of(
 
 
 def zstd_ratio(values: Sequence[bytes]) -> float | None:
-    """How many times smaller the first values become together, as in a batch."""
+    """How many times smaller values from all over the sample become together, as in a batch."""
     import cramjam
 
-    sample = b"".join(values)[:COMPRESSED_BYTES_MAX]
-    if not sample:
+    step = -(-sum(map(len, values)) // COMPRESSED_BYTES_MAX)
+    if not step:
         return None
+    sample = b"".join(values[::step])[:COMPRESSED_BYTES_MAX]
     return len(sample) / len(bytes(cramjam.zstd.compress(sample, 3)))

@@ -92,6 +92,16 @@ class RecordReader:
         self._assigned = frozenset(partitions)
         self._ended.clear()
 
+    def assign_at(self, offsets: Mapping[int, int]) -> None:
+        """Begin to read these partitions, each at an offset of its own."""
+        starts = [TopicPartition(self.topic, index, offset) for index, offset in offsets.items()]
+        try:
+            self._consumer.assign(starts)
+        except KafkaException as error:
+            raise translated(error, self._bootstrap) from error
+        self._assigned = frozenset(offsets)
+        self._ended.clear()
+
     @property
     def is_at_end(self) -> bool:
         """Whether every partition was read to its end at least once."""
@@ -128,6 +138,11 @@ class RecordReader:
         if found is None:
             raise ClientFailure(f"{self.topic}-{partition} did not tell its offsets in time")
         return found[0], found[1]
+
+    def offset_at(self, partition: int, timestamp_ms: int) -> int | None:
+        """The offset of the first record at or after a time; None if there is none."""
+        found = self._start_at_time(partition, timestamp_ms).offset
+        return None if found == OFFSET_END else found
 
     def _start_of(self, start: Start, partition: int) -> TopicPartition:
         if start.from_beginning:

@@ -48,6 +48,15 @@ def test_only_the_last_records_are_measured(node: Node) -> None:
     assert ok(node, "topics", "profile", topic, "-n", "20", "--json").document["records"] == 20
 
 
+def test_a_key_s_share_is_its_share_of_the_topic_however_full_its_partition_is(node: Node) -> None:
+    topic = create_topic(node, partitions=2)
+    produce(node, topic, [Sent(b"x" * 1000, b"hot")] * 900, partition=0)
+    produce(node, topic, [Sent(b"x", b"cold")] * 100, partition=1)
+    found = ok(node, "topics", "profile", topic, "-n", "100", "--json").document
+    assert found["keys"]["top"] == [["hot", 0.9], ["cold", 0.1]]
+    assert found["size"]["p50"] == 1003
+
+
 def test_only_the_last_seconds_are_measured(node: Node, topic: str) -> None:
     produce(node, topic, [Sent(b"old", timestamp=NOW_MS - 3_600_000), Sent(b"new")])
     found = ok(node, "topics", "profile", topic, "--seconds", "600", "--json").document
