@@ -114,7 +114,8 @@ class Capture:
         at = 0
         while at < len(records):
             hour = None if partition.window is None else partition.window.hour
-            count = fitting(stamps, at, hour, self.limits.size_bytes_max)
+            used = 0 if partition.file is None else partition.file.size_bytes
+            count = fitting(stamps, at, hour, self.limits.size_bytes_max - used)
             if count:
                 self._write(partition, records[at : at + count])
                 at += count

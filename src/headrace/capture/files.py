@@ -22,6 +22,9 @@ from headrace.serdes.avro.parsing import parse
 ROW_GROUP_BYTES = 16 << 20
 """Parquet is written by columns, so that much waits in memory; a file has several row groups."""
 
+RECORD_OVERHEAD_BYTES = 32
+HEADER_OVERHEAD_BYTES = 8
+
 AVRO_SCHEMA: dict[str, Any] = {
     "type": "record",
     "name": "Record",
@@ -209,4 +212,9 @@ def headers_of(record: Message) -> list[dict[str, Any]]:
 
 
 def size_of(record: Message) -> int:
-    return len(record.value() or b"") + len(record.key() or b"") + 32
+    """About what a record takes before compression, its headers included."""
+    size = len(record.value() or b"") + len(record.key() or b"") + RECORD_OVERHEAD_BYTES
+    headers = cast(list[tuple[str, Any]], record.headers() or [])
+    return size + sum(
+        len(key) + len(value or b"") + HEADER_OVERHEAD_BYTES for key, value in headers
+    )

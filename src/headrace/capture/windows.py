@@ -30,19 +30,20 @@ class Window:
 
 
 def fitting(
-    stamps: Sequence[tuple[int, int]], begin: int, hour: int | None, size_bytes_max: int
+    stamps: Sequence[tuple[int, int]], begin: int, hour: int | None, room_bytes: int
 ) -> int:
     """How many records from `begin` on go into the open file, or into a new one if hour is None.
 
     Each has a timestamp and a size. A record of a later hour begins a file in a folder of its
-    own; a late one does not. Not many more than fill a file are let in at once.
+    own; a late one does not. None is let in for which there is no room, but for the first of a
+    file, which may be larger than a file should be.
     """
     size_bytes = 0
     for count, (timestamp_ms, size) in enumerate(islice(stamps, begin, None)):
         record_hour = hour_of(timestamp_ms)
         if hour is None:
             hour = record_hour
-        if record_hour > hour or size_bytes >= size_bytes_max:
+        elif record_hour > hour or size_bytes + size > room_bytes:
             return count
         size_bytes += size
     return len(stamps) - begin

@@ -75,7 +75,8 @@ def command(
     headrace capture orders --to backup --once
 
     A file has its name once it is complete. Killed at any moment, the next run goes on after the
-    last complete file. A record belongs to the hour of its own time, by UTC.
+    last complete file. A file lies at the hour of its first record, by UTC. A record of a later
+    hour begins a file; one that comes late stays in the file of those with which it came.
     """
     settings = client_properties(command_config, properties)
     check_reachable(bootstrap, settings)

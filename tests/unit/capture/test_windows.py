@@ -33,8 +33,10 @@ def test_a_late_record_stays_with_the_others() -> None:
     assert fitting([(5 * HOUR, 10), (2 * HOUR, 10)], 0, 5, 100) == 2
 
 
-def test_not_much_more_than_a_file_is_let_in_at_once() -> None:
-    assert fitting([(0, 60), (0, 60), (0, 60)], 0, 0, 100) == 2
+def test_only_records_for_which_there_is_room_are_let_in() -> None:
+    stamps = [(0, 60), (0, 60), (0, 60)]
+    assert fitting(stamps, 0, None, 130) == 2
+    assert fitting(stamps, 2, 0, 10) == 0
 
 
 def test_one_record_larger_than_a_file_fits() -> None:
