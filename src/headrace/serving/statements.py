@@ -6,6 +6,7 @@ kinds of); only tables and table functions of the lists here, since some functio
 memory addresses as arguments; and a database without access to files or its own configuration.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,11 +39,9 @@ class References:
     """What a parse tree refers to."""
 
     tables: frozenset[tuple[str, ...]]
-    """Paths of one to three names, as they were written."""
+    """Paths of one to three names, as they were written, without those that WITH gives."""
     functions: frozenset[str]
     """Functions in the place of tables."""
-    common_tables: frozenset[str]
-    """Names that WITH gives, in lower case."""
 
 
 class StatementChecker:
@@ -70,19 +69,34 @@ class StatementChecker:
 
 
 def references(tree: Any) -> References:
-    """Walk a serialised parse tree; it may be deeper than Python likes to recurse."""
+    """Walk a serialised parse tree; it may be deeper than Python likes to recurse.
+
+    A name that WITH gives hides a table only where DuckDB itself sees it. Elsewhere the same name
+    is a table, and may be one of DuckDB's own.
+    """
     tables: set[tuple[str, ...]] = set()
     functions: set[str] = set()
-    common_tables: set[str] = set()
-    for node in _nodes(tree):
+    visible: Counter[str] = Counter()
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, _Scope):
+            visible[node.name] += node.change
+            continue
+        if isinstance(node, list):
+            waiting += reversed(node)
+        if not isinstance(node, dict):
+            continue
         match node.get("type"):
             case "BASE_TABLE":
                 names = (node["catalog_name"], node["schema_name"], node["table_name"])
-                tables.add(tuple(name for name in names if name))
+                path = tuple(name for name in names if name)
+                if len(path) > 1 or not visible[path[0].lower()]:
+                    tables.add(path)
             case "TABLE_FUNCTION":
                 functions.add(str(node["function"].get("function_name", "")).lower())
-        common_tables.update(str(entry["key"]).lower() for entry in _common_tables(node))
-    return References(frozenset(tables), frozenset(functions), frozenset(common_tables))
+        waiting += reversed(list(_parts(node)))
+    return References(frozenset(tables), frozenset(functions))
 
 
 def check_functions(found: References) -> None:
@@ -107,9 +121,7 @@ def served_names(
         name = known.get(written.lower())
         if name is not None:
             names.add(name)
-        elif not (len(path) == 1 and written.lower() in found.common_tables) and not (
-            len(path) == 2 and path[0].lower() in OPEN_SCHEMAS
-        ):
+        elif len(path) != 2 or path[0].lower() not in OPEN_SCHEMAS:
             raise TableNotFound(written, sorted(set(known.values())), closed_zones)
     return frozenset(names)
 
@@ -124,15 +136,34 @@ def _check_kind(statements: Sequence[duckdb.Statement]) -> None:
         raise NotReadOnly(f"{kind.name} statements are refused: {_ADVICE}")
 
 
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    waiting = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            yield node
-            waiting += node.values()
-        elif isinstance(node, list):
-            waiting += node
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """From here on a name that WITH gives is seen (1), or is not any more (-1)."""
+
+    name: str
+    change: int
+
+
+def _parts(node: Mapping[str, Any]) -> Iterator[Any]:
+    """What is below a node, in the order in which names become visible.
+
+    Each query of WITH sees the names before its own. A recursive one sees its own in the part that
+    is repeated, not in the part that it starts with.
+    """
+    given = [(str(entry["key"]).lower(), entry["value"]) for entry in _common_tables(node)]
+    for name, query in given:
+        yield query
+        yield _Scope(name, 1)
+    for key, value in node.items():
+        if key == "cte_map":
+            continue
+        if key == "right" and node.get("type") == "RECURSIVE_CTE_NODE":
+            name = str(node["cte_name"]).lower()
+            yield from (_Scope(name, 1), value, _Scope(name, -1))
+        else:
+            yield value
+    for name, _ in given:
+        yield _Scope(name, -1)
 
 
 def _common_tables(node: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

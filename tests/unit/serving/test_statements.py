@@ -32,6 +32,14 @@ def checker() -> Iterator[StatementChecker]:
         ("SHOW ALL TABLES", set()),
         ("SELECT * FROM information_schema.tables", set()),
         ("WITH o AS (FROM raw.log) SELECT * FROM o", {"raw.log"}),
+        ("WITH o AS (SELECT 1), p AS (FROM o) FROM p UNION ALL FROM O", set()),
+        (
+            "WITH o AS (SELECT 1) SELECT (SELECT max(x) FROM o) FROM (FROM o) ORDER BY (FROM o)",
+            set(),
+        ),
+        ("WITH o AS (WITH p AS (SELECT 1) FROM p) FROM o", set()),
+        ("WITH orders AS (FROM orders) FROM orders", {"refined.orders"}),
+        ("WITH orders AS (SELECT 1) FROM orders", set()),
         ("WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t) FROM t", set()),
         ("SELECT (SELECT max(id) FROM raw.log) FROM range(3)", {"raw.log"}),
         ("SELECT * FROM orders WHERE id IN (FROM raw.log)", {"refined.orders", "raw.log"}),
@@ -132,6 +140,13 @@ def test_whatever_else_is_refused(checker: StatementChecker, sql: str) -> None:
         "FROM sqlite_master",
         "DESCRIBE staging.orders",
         "WITH x AS (SELECT 1) FROM x, y",
+        "FROM duckdb_tables, (WITH duckdb_tables AS (SELECT 1) SELECT 1)",
+        "FROM (WITH pg_class AS (SELECT 1) SELECT 1), pg_class",
+        "WITH duckdb_tables AS (FROM duckdb_tables) FROM duckdb_tables",
+        "WITH x AS (FROM duckdb_tables), duckdb_tables AS (SELECT 1) FROM x",
+        "WITH x AS (WITH pg_class AS (SELECT 1) FROM pg_class) FROM pg_class",
+        "WITH RECURSIVE pg_class AS (FROM pg_class UNION ALL FROM pg_class) FROM pg_class",
+        "SELECT 1 UNION ALL (WITH pg_class AS (SELECT 1) SELECT 1) UNION ALL FROM pg_class",
     ],
 )
 def test_tables_that_are_not_served_are_not_there(checker: StatementChecker, sql: str) -> None:
