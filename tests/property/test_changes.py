@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headrace.lake.catalog import Lake
@@ -67,15 +68,20 @@ def test_type_2_is_the_time_line_of_each_key(
     assert table.rows() == versions([event for events, *_ in batches for event in events])
 
 
+lake_batches = st.lists(st.tuples(st.lists(changes, max_size=8), st.booleans()), max_size=4)
+two_versions = [([Change("a", 1, "x")], False), ([Change("a", 2, "y")], False)]
+
+
 @settings(max_examples=8, deadline=None)
-@given(batches=st.lists(st.tuples(st.lists(changes, max_size=8), st.booleans()), max_size=4))
+@example(batches=two_versions, is_required=True)
+@given(batches=lake_batches, is_required=st.booleans())
 def test_delta_tables_agree_whatever_dies_between_their_commits(
-    batches: list[tuple[list[Change], bool]],
+    batches: list[tuple[list[Change], bool]], is_required: bool
 ) -> None:
     events = [event for given, _ in batches for event in given]
     with tempfile.TemporaryDirectory() as folder:
         for scd_type, truth in ((1, newest_rows(events)), (2, versions(events))):
-            table = LakeTables(Path(folder) / str(scd_type), scd_type)
+            table = LakeTables(Path(folder) / str(scd_type), scd_type, is_required=is_required)
             for number, (given, dies) in enumerate(batches):
                 if dies:
                     with contextlib.suppress(Crash):
@@ -85,9 +91,10 @@ def test_delta_tables_agree_whatever_dies_between_their_commits(
 
 
 @settings(max_examples=8, deadline=None)
-@given(batches=st.lists(st.tuples(st.lists(changes, max_size=8), st.booleans()), max_size=4))
+@example(batches=two_versions, is_required=True)
+@given(batches=lake_batches, is_required=st.booleans())
 def test_tasks_that_have_a_part_of_the_keys_each_come_to_the_same(
-    batches: list[tuple[list[Change], bool]],
+    batches: list[tuple[list[Change], bool]], is_required: bool
 ) -> None:
     """ARC-4: what a large batch goes through, whatever dies between its commits."""
     events = [event for given, _ in batches for event in given]
@@ -95,7 +102,7 @@ def test_tasks_that_have_a_part_of_the_keys_each_come_to_the_same(
         patched.setattr(merging, "work_by_key", parcels_here.work_by_key)
         patched.setattr(merging, "work_by_group", parcels_here.work_by_group)
         for scd_type, truth in ((1, newest_rows(events)), (2, versions(events))):
-            table = LakeTables(Path(folder) / str(scd_type), scd_type)
+            table = LakeTables(Path(folder) / str(scd_type), scd_type, is_required=is_required)
             for number, (given, dies) in enumerate(batches):
                 if dies:
                     with contextlib.suppress(Crash):
@@ -107,8 +114,13 @@ def test_tasks_that_have_a_part_of_the_keys_each_come_to_the_same(
 class LakeTables:
     """A target and its history in a lake."""
 
-    def __init__(self, root: Path, scd_type: int) -> None:
-        lake, columns = Lake(root), events_of([]).schema
+    def __init__(self, root: Path, scd_type: int, *, is_required: bool) -> None:
+        """With `is_required` as a query has it whose columns are never null, such as literals."""
+        lake = Lake(root)
+        self.columns = pa.schema(
+            [field.with_nullable(not is_required) for field in events_of([]).schema]
+        )
+        columns = self.columns
         self.scd_type = scd_type
         self.target = lake.create(
             "trusted.t",
@@ -129,7 +141,7 @@ class LakeTables:
         apply_changes(
             self.target,
             history,
-            events_of(events),
+            self.events(events),
             ChangeRules(("key",), "sequence", "is_delete", self.scd_type),
             Token("writer", batch),
             LINEAGE,
@@ -137,7 +149,7 @@ class LakeTables:
 
     def apply_by_tasks(self, batch: int, events: list[Change], *, dies: bool = False) -> None:
         scratch = self.target.place.parent / "staged"
-        rows = events_of(events)
+        rows = self.events(events)
         with FileWriter(scratch, rows.schema) as writer:
             writer.write(rows)
             files = merging.staged_files(str(scratch), rows.schema, writer.close())
@@ -150,6 +162,10 @@ class LakeTables:
             Token("writer", batch),
             LINEAGE,
         )
+
+    def events(self, events: list[Change]) -> pa.Table:
+        known = [event._replace(is_delete=bool(event.is_delete)) for event in events]
+        return events_of(known).cast(self.columns)
 
     def rows(self) -> set[tuple[Any, ...]]:
         found = [tuple(row.values()) for row in self.target.rows().to_pylist()]

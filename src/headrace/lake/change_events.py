@@ -152,13 +152,14 @@ def _refuse_nulls(events: pa.Table, column: str, role: str, advice: str) -> None
 
 
 def _stored_rows(events: pa.Table, stored: pa.Schema) -> pa.Table:
+    """The columns that are stored; required ones stay so, as rows of the table are put beside."""
     columns = [
         _cast(events[field.name], field)
         if field.name in events.column_names
         else pa.nulls(events.num_rows, field.type)
         for field in stored
     ]
-    return pa.table(columns, names=stored.names)
+    return pa.table(columns, schema=stored)
 
 
 def _cast(column: Any, field: pa.Field) -> Any:
