@@ -83,16 +83,22 @@ def evolution(old: pa.Schema, new: pa.Schema) -> Evolution:
 
 
 def conform(rows: Any, schema: pa.Schema) -> Any:
-    """A record batch or table with exactly these columns: cast, in order, nulls where missing."""
+    """A record batch or table with exactly these columns: cast, in order, nulls where missing.
+
+    Nulls in what is required are refused also where the rows come with the schema itself: whoever
+    put it on them need not have looked.
+    """
     unknown = [name for name in rows.schema.names if name not in schema.names]
     if unknown:
         raise IncompatibleSchema(
             f"the table has no column {', '.join(unknown)}; it has {', '.join(schema.names)}."
             " Evolve the table first, or leave the column out"
         )
+    columns = [_column(rows, field) for field in schema]
+    for column, field in zip(columns, schema, strict=True):
+        _refuse_nulls(column, field, field.name)
     if rows.schema.equals(schema):
         return rows
-    columns = [_column(rows, field) for field in schema]
     return type(rows).from_arrays(columns, schema=schema)
 
 
@@ -267,11 +273,6 @@ def _column(rows: Any, field: pa.Field) -> Any:
             raise IncompatibleSchema(f"column {field.name} is required and the rows lack it")
         return pa.nulls(rows.num_rows, field.type)
     column = rows.column(field.name)
-    if column.null_count and not field.nullable:
-        raise IncompatibleSchema(
-            f"column {field.name} is required and {column.null_count} of {rows.num_rows} rows"
-            " have nothing there"
-        )
     if column.type == field.type:
         return column
     try:
@@ -281,3 +282,40 @@ def _column(rows: Any, field: pa.Field) -> Any:
             f"column {field.name} is {type_text(field.type)} and the rows have"
             f" {type_text(column.type)}: {error}"
         ) from error
+
+
+def _refuse_nulls(values: Any, field: pa.Field, path: str) -> None:
+    """Refuse nulls in what is required, inside structs, lists and maps as well."""
+    if values.null_count and not field.nullable:
+        raise IncompatibleSchema(
+            f"column {path} is required and {values.null_count} of {len(values)} rows have nothing"
+            " there. Let an expectation drop or quarantine them, have the query put something in"
+            " their place, or build the table anew with a column that may be null"
+        )
+    if _has_required(field.type):
+        chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        for chunk in chunks:
+            for inner, child in _inside(chunk.drop_null(), field.type):
+                _refuse_nulls(inner, child, f"{path}.{child.name}")
+
+
+def _has_required(of: pa.DataType) -> bool:
+    """Whether something inside the type may not be null; a map's key never is."""
+    children: list[pa.Field] = []
+    if pa.types.is_struct(of):
+        children = list(of)
+    elif pa.types.is_list(of):
+        children = [of.value_field]
+    elif pa.types.is_map(of):
+        children = [of.item_field]
+    return any(not child.nullable or _has_required(child.type) for child in children)
+
+
+def _inside(values: Any, of: pa.DataType) -> list[tuple[Any, pa.Field]]:
+    """What the values of a type with parts are made of; none of them is null."""
+    if pa.types.is_struct(of):
+        return list(zip(values.flatten(), of, strict=True))
+    if pa.types.is_map(of):
+        first, last = (values.offsets[0].as_py(), values.offsets[-1].as_py()) if values else (0, 0)
+        return [(values.items.slice(first, last - first), of.item_field)]
+    return [(values.flatten(), of.value_field)]

@@ -1,5 +1,7 @@
 """Which schemas tables can have, and which changes they go through."""
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -142,3 +144,38 @@ def test_nulls_in_a_required_column_are_refused() -> None:
         conform(pa.table({"id": [1, None]}), required)
     with pytest.raises(IncompatibleSchema, match="the rows lack it"):
         conform(pa.table({}), required)
+
+
+def test_nulls_in_a_required_column_are_refused_also_of_rows_that_come_with_the_schema() -> None:
+    required = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+    with pytest.raises(IncompatibleSchema, match="column id is required and 1 of 2 rows"):
+        conform(pa.table([pa.array([1, None])], schema=required), required)
+
+
+@pytest.mark.parametrize(
+    ("of", "fine", "bad", "path"),
+    [
+        (pa.struct([pa.field("a", pa.int64(), False)]), {"a": 1}, {"a": None}, "x.a"),
+        (pa.list_(pa.field("element", pa.int64(), False)), [1, 2], [1, None], "x.element"),
+        (
+            pa.map_(pa.string(), pa.field("value", pa.int64(), False)),
+            [("a", 1)],
+            [("a", None)],
+            "x.value",
+        ),
+        (
+            pa.list_(pa.field("element", pa.struct([pa.field("a", pa.int64(), False)]))),
+            [{"a": 1}, None],
+            [{"a": 1}, {"a": None}],
+            "x.element.a",
+        ),
+    ],
+)
+def test_nulls_in_required_parts_of_a_column_are_refused_and_those_around_them_are_not(
+    of: pa.DataType, fine: Any, bad: Any, path: str
+) -> None:
+    schema = pa.schema([pa.field("x", of)])
+    rows = pa.table([pa.array([bad, fine, None, fine], of)], schema=schema)
+    assert conform(rows.slice(1), schema).num_rows == rows.num_rows - 1
+    with pytest.raises(IncompatibleSchema, match=f"column {path} is required"):
+        conform(rows, schema)

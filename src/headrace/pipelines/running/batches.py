@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from headrace.lake.data_files import DataFile, FileWriter, remove_files
 from headrace.lake.quarantine import QUARANTINE_SCHEMA, UNREADABLE
+from headrace.lake.schemas import conform
 from headrace.pipelines.running.expectations import RowChecks
 
 if TYPE_CHECKING:
@@ -125,14 +126,9 @@ def write_files(rows: "DataFrame", task: FileTask) -> Written:
 
 def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of a table in its order and types; what a flow does not have is null."""
-    names = set(batch.schema.names)
-    columns = [
-        batch.column(field.name).cast(field.type)
-        if field.name in names
-        else pa.nulls(batch.num_rows, field.type)
-        for field in schema
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return conform(
+        batch.select([name for name in schema.names if name in batch.schema.names]), schema
+    )
 
 
 def add_counts(total: dict[str, int], more: dict[str, int]) -> None:

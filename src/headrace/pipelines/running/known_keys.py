@@ -64,7 +64,11 @@ def known_keys(
 def _note_hashes(
     schema: pa.Schema, scratch: str, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write the hashes of a task's keys into a file, and tell within which bounds they are."""
+    """Write the hashes of a task's keys into a file, and tell within which bounds they are.
+
+    A key that must not be null may be so here: what refuses its row is asked later.
+    """
+    schema = pa.schema([field.with_nullable(True) for field in schema])
     bounds = KeyBounds.of(schema)
     found: list[Any] = []
     for batch in batches:
