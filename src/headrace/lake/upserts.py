@@ -236,16 +236,38 @@ def _combined_once(
 def _two_as_one(old: Any, new: Any, how: str, field: pa.Field) -> Any:
     """Two parts of an aggregate as one; a part that is null adds nothing."""
     if how == "sum":
-        try:
-            return pc.coalesce(pc.add_checked(old, new).cast(field.type), old, new)
-        except pa.ArrowInvalid as error:
-            raise IncompatibleSchema(
-                f"a sum in column {field.name} does not fit into {field.type} any more: {error};"
-                " make the column wider"
-            ) from None
+        return _sum(old, new, field)
     if pa.types.is_floating(field.type):
-        # NaN is passed over, from whichever side it comes.
-        least_or_most = pc.min_element_wise if how == "min" else pc.max_element_wise
-        return least_or_most(old, new)
+        return _least(old, new) if how == "min" else _most(old, new)
     is_old = pc.less_equal(old, new) if how == "min" else pc.greater_equal(old, new)
     return pc.if_else(pc.coalesce(is_old, pc.is_valid(old)), old, new)
+
+
+def _sum(old: Any, new: Any, field: pa.Field) -> Any:
+    """Both together, if the column holds that.
+
+    Arrow gives a sum of decimals one digit more than they had, and 128 bits have no 39th.
+    """
+    if pa.types.is_decimal128(field.type):
+        old, new = (
+            one.cast(pa.decimal256(one.type.precision, one.type.scale)) for one in (old, new)
+        )
+    try:
+        return pc.coalesce(*(one.cast(field.type) for one in (pc.add_checked(old, new), old, new)))
+    except pa.ArrowInvalid as error:
+        raise IncompatibleSchema(
+            f"a sum in column {field.name} does not fit into {field.type} any more: {error};"
+            " make the column wider"
+        ) from None
+
+
+def _least(old: Any, new: Any) -> Any:
+    """For Spark and DuckDB NaN is above all numbers, so the least is NaN where nothing else is."""
+    return pc.min_element_wise(old, new)
+
+
+def _most(old: Any, new: Any) -> Any:
+    """Arrow passes over NaN, which for Spark and DuckDB is above all numbers."""
+    has_nan = pc.or_(*(pc.fill_null(pc.is_nan(one), False) for one in (old, new)))
+    nan = pa.scalar(float("nan"), new.type)
+    return pc.if_else(has_nan, nan, pc.max_element_wise(old, new))

@@ -1,5 +1,9 @@
 """Merged views: batch and speed layer make one table, nothing counted twice."""
 
+import functools
+import itertools
+import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +13,16 @@ from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.commits import Token
 from headrace.lake.errors import LakeError, NoSuchTable, UnusableView
 from headrace.lake.lineage import Lineage
-from headrace.lake.merging import check_columns, covered_version, input_of, pair
+from headrace.lake.merging import (
+    COMMIT_VERSION,
+    check_columns,
+    covered_version,
+    input_of,
+    merged_select,
+    pair,
+)
+from headrace.lake.reading import run_sql
+from headrace.lake.upserts import Upsert
 from tests.lakes import written
 
 COLUMNS = [("word", pa.string()), ("n", pa.int64()), ("most", pa.int32())]
@@ -112,3 +125,29 @@ def test_a_view_that_does_not_fit_its_tables_is_refused() -> None:
     odd = MergedViewEntry("refined.v", ("k",), {"n": "median"}, "refined.b", "refined.s")
     with pytest.raises(UnusableView, match="median"):
         check_columns(odd, ["k", "n"], ["k", "n", "_commit_version"])
+
+
+@pytest.mark.parametrize("how", ["min", "max"])
+def test_nan_is_above_all_numbers_in_kappa_and_in_lambda_as_in_spark(how: str) -> None:
+    """ARC-1: every way to cut an aggregate into three parts, each under a key of its own."""
+    cuts = list(itertools.product([None, math.nan, math.inf, -math.inf, 5.0], repeat=3))
+    keys = pa.array(range(len(cuts)))
+    rounds = [pa.table({"word": keys, "most": pa.array(part)}) for part in zip(*cuts, strict=True)]
+    upsert = Upsert(("word",), merge={"most": how})
+    by_kappa = functools.reduce(lambda old, new: upsert.merged(new, old).rows, rounds)
+    view = MergedViewEntry("refined.words", ("word",), {"most": how}, "batch", "speed")
+    speed = pa.concat_tables(rounds[1:])
+    speed = speed.append_column(COMMIT_VERSION, pa.repeat(7, speed.num_rows))
+    by_lambda = run_sql(
+        merged_select(view, 6, "batch", "speed"), {"batch": rounds[0], "speed": speed}
+    )
+    expected = [spark_aggregate(how, cut) for cut in cuts]
+    assert by_kappa.sort_by("word")["most"].to_pylist() == pytest.approx(expected, nan_ok=True)
+    assert by_lambda.sort_by("word")["most"].to_pylist() == pytest.approx(expected, nan_ok=True)
+
+
+def spark_aggregate(how: str, values: Iterable[float | None]) -> float | None:
+    """Nulls are passed over, and NaN is the greatest of all."""
+    there = (one for one in values if one is not None)
+    ordered = sorted(there, key=lambda one: (math.isnan(one), one))
+    return (ordered[0] if how == "min" else ordered[-1]) if ordered else None

@@ -1,6 +1,8 @@
 """Rows by key: replaced, merged and deleted, each key once."""
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Context, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from headrace.lake.catalog import Lake
 from headrace.lake.commits import Token
 from headrace.lake.errors import LakeError
 from headrace.lake.tables import Table
+from headrace.lake.upserts import Upsert
 from tests.lakes import appended
 
 SCHEMA = pa.schema(
@@ -152,3 +155,20 @@ def test_appending_merging_and_joining_at_once_lose_nothing(table: Table) -> Non
         for running in [pool.submit(work) for work in (append, merge, join)]:
             running.result()
     assert content(table) == {("a", 1, 10, None), *((f"w{n}", 0, 1, None) for n in range(10))}
+
+
+def merged_parts(of: pa.DataType, how: str, *parts: Any) -> Any:
+    """What parts of an aggregate become when they arrive one after the other."""
+    upsert = Upsert(("key",), merge={"value": how})
+    tables = [pa.table({"key": ["a"], "value": pa.array([part], of)}) for part in parts]
+    return functools.reduce(lambda old, new: upsert.merged(new, old).rows, tables)["value"][0]
+
+
+@pytest.mark.parametrize("precision", [9, 37, 38])
+def test_sums_of_decimals_are_exact_up_to_all_digits_of_their_column(precision: int) -> None:
+    of = pa.decimal128(precision, 2)
+    most = Decimal(10**precision - 1).scaleb(-2, Context(prec=precision))
+    assert merged_parts(of, "sum", Decimal("1.25"), Decimal("3.50")).as_py() == Decimal("4.75")
+    assert merged_parts(of, "sum", most.copy_negate(), most, None, most).as_py() == most
+    with pytest.raises(LakeError, match="a sum in column value does not fit into decimal"):
+        merged_parts(of, "sum", most, Decimal("0.01"))
