@@ -34,6 +34,13 @@ def lookup(
     return f"SELECT * FROM {path}{where}"
 
 
+def lookups_at_once(path: str, types: Mapping[str, str], column: str, values: int) -> str:
+    """The SELECT for so many lookups by one column; behind its columns a row says whose it is."""
+    casts = [f"CAST(${number} AS {types[column]})" for number in range(1, values + 1)]
+    whose = ", ".join(f"{quoted(column)} = {cast}" for cast in casts)
+    return f"SELECT *, {whose} FROM {path} WHERE {quoted(column)} IN ({', '.join(casts)})"
+
+
 def _condition(column: str, type: str, values: int) -> str:
     cast = f"CAST(? AS {type})"
     if values == 1:

@@ -6,12 +6,13 @@ published in between, and what Python knows of the tables is what the statement 
 whenever anything is out of the ordinary, the usual way is taken.
 
 What Python knows is worked out once per shape of question and publication, and tables are read
-under their names in the store, since DuckDB plans each statement anew, the views in it too.
+under their names in the store, since DuckDB plans each statement anew, the views in it too. That
+is most of a lookup, so those by one value of one column share statements (`gathering`).
 """
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
@@ -21,12 +22,15 @@ from headrace.lake.reading import table_path
 from headrace.serving.answers import Answer, Column, FewRows
 from headrace.serving.database import STORE, Database
 from headrace.serving.errors import of_duckdb
+from headrace.serving.gathering import Gathering
 from headrace.serving.lanes import Running
-from headrace.serving.lookups import asked_columns, lookup
+from headrace.serving.lookups import asked_columns, lookup, lookups_at_once
 from headrace.serving.names import Names
 from headrace.serving.questions import KeyedQuestion, Shape
 from headrace.serving.refreshing import Refresher
 from headrace.serving.units import ServedTable, Unit
+
+Rows = list[tuple[Any, ...]]
 
 _ROWS_MAX = 1_000
 _KEPT_MAX = 256
@@ -41,12 +45,15 @@ class _Plan:
     spellings: Mapping[str, str]
     unit: Unit
     name: str
+    path: str
+    types: Mapping[str, str]
     sql: str
     column: str | None
     """Set if rows are looked up by one column alone."""
     columns: Sequence[Column]
     schema: pa.Schema
     versions: Mapping[str, int]
+    gathering: Gathering[str, Rows | None] = field(default_factory=Gathering)
 
 
 class QuickLookups:
@@ -66,7 +73,7 @@ class QuickLookups:
         if plan is None:
             return None
         self._refresher.touch(plan.unit)
-        rows = self._rows(plan.sql, question.parameters, running)
+        rows = self._rows(plan, question.parameters, running)
         if rows is None or self._database.changes != before:
             return None
         if plan.column is not None:
@@ -114,6 +121,8 @@ class QuickLookups:
             spellings,
             unit,
             name,
+            path,
+            types,
             sql=lookup(path, types, columns, [count for _, count in conditions]),
             column=columns[0] if len(columns) == 1 else None,
             columns=[Column(column, type) for column, type in types.items()],
@@ -121,21 +130,50 @@ class QuickLookups:
             versions={one.name: one.shown.version for one in tables},
         )
 
-    def _rows(
-        self, sql: str, parameters: list[str], running: Running
-    ) -> list[tuple[Any, ...]] | None:
+    def _rows(self, plan: _Plan, parameters: list[str], running: Running) -> Rows | None:
         """Nothing if there are many: those are better fetched as columns."""
-        connection = self._connection()
-        running.begin(connection.cursor)
+        if plan.column is None or len(parameters) != 1:
+            return self._rows_alone(plan.sql, parameters, running)
+        return plan.gathering.ask(
+            parameters[0],
+            alone=lambda: self._rows_alone(plan.sql, parameters, running),
+            together=lambda values: self._rows_together(plan, values, running),
+            seconds=running.seconds_left,
+        )
+
+    def _rows_alone(self, sql: str, parameters: list[str], running: Running) -> Rows | None:
         try:
-            found = connection.execute(sql, parameters).fetchmany(_ROWS_MAX + 1)
+            found = self._executed(sql, parameters, running)
         except (duckdb.CatalogException, duckdb.BinderException):
             return None  # The table was given up or changed its columns at this very moment.
         except duckdb.Error as error:
             raise of_duckdb(error) from error
+        return None if len(found) > _ROWS_MAX else found
+
+    def _rows_together(
+        self, plan: _Plan, values: Sequence[str], running: Running
+    ) -> list[Rows | None] | None:
+        """The rows of each value; none at all where the statement fails, whosever fault it is."""
+        assert plan.column is not None
+        sql = lookups_at_once(plan.path, plan.types, plan.column, len(values))
+        try:
+            found = self._executed(sql, list(values), running)
+        except duckdb.Error:
+            return None  # Each asks alone, and is told what is wrong with its own.
+        if len(found) > _ROWS_MAX:
+            return None
+        width = len(plan.columns)
+        return [
+            [row[:width] for row in found if row[width + number]] for number in range(len(values))
+        ]
+
+    def _executed(self, sql: str, parameters: list[str], running: Running) -> Rows:
+        connection = self._connection()
+        running.begin(connection.cursor)
+        try:
+            return connection.execute(sql, parameters).fetchmany(_ROWS_MAX + 1)
         finally:
             running.end()
-        return None if len(found) > _ROWS_MAX else found
 
     def _connection(self) -> "_Connection":
         found: _Connection | None = getattr(self._of_thread, "connection", None)

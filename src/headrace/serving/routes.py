@@ -85,7 +85,17 @@ class Routes:
     def operations(self) -> list[Operation]:
         options = (_LIMIT, _FORMAT)
         sql = Parameter("sql", "One SELECT, WITH, VALUES, DESCRIBE, SHOW or SUMMARIZE.")
-        return [
+        return [  # Paths are tried in this order, and lookups are what must be quick.
+            Operation(
+                "GET",
+                "/tables/{name}/rows",
+                self.rows,
+                "Rows by values of columns, each given as COLUMN=VALUE.",
+                parameters=(_NAME, *options),
+                answer=QueryAnswer,
+                answer_types=_ANSWER_TYPES,
+                errors={status: _QUERY_ERRORS[status] for status in (400, 404, 408, 503)},
+            ),
             Operation(
                 "POST",
                 "/query",
@@ -117,16 +127,6 @@ class Routes:
                 parameters=(_NAME,),
                 answer=TableDescription,
                 errors={404: _QUERY_ERRORS[404]},
-            ),
-            Operation(
-                "GET",
-                "/tables/{name}/rows",
-                self.rows,
-                "Rows by values of columns, each given as COLUMN=VALUE.",
-                parameters=(_NAME, *options),
-                answer=QueryAnswer,
-                answer_types=_ANSWER_TYPES,
-                errors={status: _QUERY_ERRORS[status] for status in (400, 404, 408, 503)},
             ),
             Operation("GET", "/health", self.health, "Whether it works.", answer=Status),
             Operation("GET", "/ready", self.ready, "Whether tables are listed.", answer=Status),
