@@ -21,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from headrace.http.errors import BadRequest, HttpError, Render, Unavailable, rendered
+from headrace.http.joined_writes import joined
 
 HEAD_BYTES_MAX = 1 << 16
 HEAD_SECONDS_MAX = 10
@@ -105,7 +106,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._bytes_untold = 0
         self._end_wait()
         self.app = self._unavailable if self._is_full() else self.config.loaded_app
+        before = self.cycle
         super().on_headers_complete()
+        if self.cycle is not before and self.scope["method"] != "HEAD":
+            self.cycle.transport = joined(self.transport, self.loop)
 
     def on_body(self, body: bytes) -> None:
         self._bytes_untold = 0

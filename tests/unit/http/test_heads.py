@@ -66,6 +66,7 @@ class Loop:
 
     def __init__(self) -> None:
         self.create_task = asyncio.get_running_loop().create_task
+        self.call_soon = asyncio.get_running_loop().call_soon
         self.timers: list[Timer] = []
 
     def call_later(self, delay: float, call: Callable[[], None]) -> Timer:
