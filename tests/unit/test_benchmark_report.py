@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks.report import BEGIN, END, table, with_figures
+from benchmarks.spark_targets import TARGETS, WORKER, Target, missed
 
 DOCUMENT = f"# Performance\n\nHow to read it.\n\n{BEGIN}\n\nold\n{END}\n\nWhat we make of it.\n"
 
@@ -23,3 +24,26 @@ def test_the_table_has_medians_and_their_ratio() -> None:
     figure = ("start-up", "s")
     results = {"headrace": {figure: [3.0, 1.0, 2.0]}, "kafka": {figure: [8.0]}}
     assert table(results).splitlines()[-1] == "| start-up | s | 2 | 8 | 0.25 |"
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_spark_s_source_fails_below_what_is_asked_of_it(target: Target) -> None:
+    """Rows a second, and latency, beside the stock connector's."""
+    figure = (f"{target.name}, 1 M records", target.unit)
+    enough = {"Headrace": {figure: [9.0, 1.0, 1.0]}, "connector": {figure: [target.times_min]}}
+    assert list(missed(enough)) == []
+    less = {"Headrace": {figure: [1.1]}, "connector": {figure: [target.times_min]}}
+    (failure,) = missed(less)
+    assert f"{target.times_min / 1.1:.2f} times better" in failure
+    assert f"{target.times_min:g} is asked for" in failure
+
+
+def test_what_has_nothing_beside_it_misses_no_target() -> None:
+    alone = {"Headrace": {("read 1 M records to noop", "s per million"): [99.0]}}
+    assert list(missed(alone)) == []
+    assert list(missed({**alone, "connector": {}})) == []
+
+
+def test_a_python_worker_that_was_too_large_once_is_told() -> None:
+    (failure,) = missed({"Headrace": {WORKER: [100.0, 601.0, 100.0]}})
+    assert "601 MB" in failure
