@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.client.admin import Admin
+from headrace.client.producer import Producer
 from headrace.lake.errors import IncompatibleSchema, TableLost
 from headrace.pipelines.commands import (
     backfill,
@@ -51,13 +52,10 @@ def test_rows_pass_through_the_zones_each_once(folder: Folder, make_topic: MakeT
     """ARC-4"""
     topic = make_topic(partitions=3)
     folder.write(
-        pipeline_toml=f'[pipeline]\nname = "zones"\n[sources.orders]\ntopic = "{topic}"\n'
-        "[sources.orders.options]\n"
-        'includeHeaders = "true"\n',
+        pipeline_toml=f'[pipeline]\nname = "zones"\n[sources.orders]\ntopic = "{topic}"\n',
         tables_sql="""
         CREATE STREAMING TABLE raw.orders PARTITIONED BY (topic, day) AS
-        SELECT key, value, topic, partition, offset, timestamp, headers, date(timestamp) AS day
-        FROM STREAM(sources.orders);
+        SELECT *, date(timestamp) AS day FROM STREAM(sources.orders);
 
         CREATE STREAMING TABLE staging.orders AS
         SELECT o.*, topic, partition, offset, value AS _payload,
@@ -75,9 +73,13 @@ def test_rows_pass_through_the_zones_each_once(folder: Folder, make_topic: MakeT
         """,
     )
     sent = [order(n) for n in range(1, 61)]
-    send(folder.broker, topic, [*sent, b"{torn", order(61, amount=-1.0), order(7)])
+    send(folder.broker, topic, [*sent, order(61, amount=-1.0), order(7)])
+    with Producer(folder.broker.bootstrap_servers) as producer:
+        producer.send(topic, "{torn", headers={"from": b"shop"})
     folder.once()
     raw = folder.lake.table("raw.orders")
+    headers = [row["headers"] for row in raw.rows().to_pylist() if row["headers"]]
+    assert headers == [[{"key": "from", "value": b"shop"}]]
     assert raw.properties["delta.appendOnly"] == "true"
     raw.set_properties({"delta.appendOnly": "false"})  # As older releases have made it.
     folder.once()

@@ -34,6 +34,8 @@ def source_options(
     else:
         options["subscribe"] = source.topic or source.name
     options["startingOffsets"] = "earliest"
+    if has_headers(source):
+        options["includeHeaders"] = "true"
     if source.connector == "headrace":
         if starts is not None:
             options["startsLocation"] = str(starts)
@@ -41,7 +43,18 @@ def source_options(
             options["format"] = source.format
         if source.schema is not None:
             options["schema"] = source.schema
-    return {**options, **source.options}
+    said = {name.lower() for name in source.options}
+    kept = {name: value for name, value in options.items() if name.lower() not in said}
+    return {**kept, **source.options}
+
+
+def has_headers(source: Source) -> bool:
+    """Whether a topic has the column `headers`: as bytes it has, as they belong to what came.
+
+    A query that has no use for them costs nothing, as the columns are chosen by what it uses.
+    """
+    said = {name.lower(): value for name, value in source.options.items()}.get("includeheaders")
+    return source.format == "bytes" if said is None else said.strip().lower() == "true"
 
 
 def spans_of(source: Source, spans: Spans) -> dict[str, Mapping[str, tuple[int, int]]]:

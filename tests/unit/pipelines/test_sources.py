@@ -1,6 +1,41 @@
 """Topics as options of Spark's readers."""
 
-from headrace.pipelines.sources import span_options
+from pathlib import Path
+
+import pytest
+
+from headrace.pipelines.analysing.stand_ins import source_schema
+from headrace.pipelines.model import PipelineSettings, Place, Source
+from headrace.pipelines.sources import has_headers, source_options, span_options
+
+PLACE = Place("pipeline.toml", 1)
+SETTINGS = PipelineSettings(name="shop", lake="lake", bootstrap="127.0.0.1:9092")
+
+
+def test_a_topic_s_bytes_come_with_their_headers_unless_told_otherwise() -> None:
+    """ARC-4: the raw zone keeps what came as it came."""
+    assert source_options(Source("orders", PLACE), SETTINGS)["includeHeaders"] == "true"
+    assert source_schema(Source("orders", PLACE), SETTINGS).names[-1] == "headers"
+    without = Source("orders", PLACE, options={"includeheaders": "false"})
+    assert "headers" not in source_schema(without, SETTINGS).names
+
+
+@pytest.mark.parametrize("connector", ["headrace", "kafka"])
+def test_both_connectors_bring_headers(connector: str) -> None:
+    assert has_headers(Source("orders", PLACE, connector=connector))
+
+
+def test_decoded_topics_have_headers_only_if_asked_for() -> None:
+    source = Source("orders", PLACE, format="json", schema="id BIGINT")
+    assert "includeHeaders" not in source_options(source, SETTINGS)
+
+
+def test_what_a_pipeline_says_of_a_source_wins_however_it_is_spelt() -> None:
+    given = {"STARTINGOFFSETS": "latest", "includeheaders": "false"}
+    found = source_options(Source("orders", PLACE, options=given), SETTINGS, Path("starts"))
+    assert {
+        name: value for name, value in found.items() if name.lower() in map(str.lower, given)
+    } == given
 
 
 def test_a_batch_between_offsets_reads_no_more_wherever_its_source_begins() -> None:

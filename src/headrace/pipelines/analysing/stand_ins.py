@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headrace.pipelines.model import PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.sources import source_options
+from headrace.pipelines.sources import has_headers, source_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -45,8 +45,8 @@ class StandIns:
 def source_schema(source: Source, settings: PipelineSettings) -> "StructType":
     """The columns of a topic, told by the source itself, in this process."""
     if source.connector == "kafka":
-        has_headers = source.options.get("includeHeaders", "").lower() == "true"
-        return parsed_schema(f"{STOCK_COLUMNS}, {STOCK_HEADERS}" if has_headers else STOCK_COLUMNS)
+        headers = f", {STOCK_HEADERS}" if has_headers(source) else ""
+        return parsed_schema(f"{STOCK_COLUMNS}{headers}")
     from pyspark.sql.datasource import CaseInsensitiveDict
 
     from headrace.spark.source.options import parse
