@@ -1,6 +1,10 @@
-"""Lengths of time as people and Spark write them: `10 seconds`, `5 minutes`, `1 hour`."""
+"""Lengths of time and schedules as people write them: `10 seconds`, `1 hour`, `*/15 * * * *`."""
 
+import datetime as dt
 import re
+from dataclasses import dataclass
+
+from headrace.pipelines.problems import PipelineError
 
 _UNITS_S = {
     "millisecond": 0.001,
@@ -11,7 +15,53 @@ _UNITS_S = {
     "week": 604800.0,
 }
 _INTERVAL = re.compile(r"(?:interval\s+)?'?(\d+(?:\.\d+)?)'?\s+([a-z]+?)s?", re.IGNORECASE)
-CRON_FIELDS = 5
+_FIELDS = (("minute", 0, 59), ("hour", 0, 23), ("day", 1, 31), ("month", 1, 12), ("weekday", 0, 7))
+_DAYS_OF_MONTHS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_YEARS_MAX = 9
+"""`0 0 29 2 *` is due within eight years, around a year such as 2100; every other line sooner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """Due when so much time has passed since the last run."""
+
+    seconds: float
+
+    def next_after(self, last: dt.datetime) -> dt.datetime:
+        return last + dt.timedelta(seconds=self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Cron:
+    """Due at the minutes that a line of five fields names, in UTC; not at the start."""
+
+    fields: tuple[frozenset[int], ...]
+    is_either_day: bool
+    """Cron's old rule: with both kinds of days given, either is enough."""
+
+    def next_after(self, last: dt.datetime) -> dt.datetime:
+        """The first matching minute after the last run."""
+        at = last.replace(second=0, microsecond=0) + dt.timedelta(minutes=1)
+        end = at.replace(year=at.year + _YEARS_MAX, day=min(at.day, 28))
+        while at < end:
+            if not self._is_day(at):
+                at = (at + dt.timedelta(days=1)).replace(hour=0, minute=0)
+            elif at.hour not in self.fields[1]:
+                at = (at + dt.timedelta(hours=1)).replace(minute=0)
+            elif at.minute not in self.fields[0]:
+                at += dt.timedelta(minutes=1)
+            else:
+                return at
+        raise AssertionError(f"no day within {_YEARS_MAX} years, and parse_schedule has seen one")
+
+    def _is_day(self, at: dt.datetime) -> bool:
+        if at.month not in self.fields[3]:
+            return False
+        is_day, is_weekday = at.day in self.fields[2], (at.isoweekday() % 7) in self.fields[4]
+        return (is_day or is_weekday) if self.is_either_day else (is_day and is_weekday)
+
+
+Schedule = Every | Cron
 
 
 def seconds_of(text: str) -> float:
@@ -26,15 +76,56 @@ def seconds_of(text: str) -> float:
 def is_cron(text: str) -> bool:
     """Whether a schedule is a cron line: minute, hour, day, month, weekday."""
     fields = text.split()
-    return len(fields) == CRON_FIELDS and all(re.fullmatch(r"[\d*/,\-]+", one) for one in fields)
+    return len(fields) == len(_FIELDS) and all(re.fullmatch(r"[\d*/,\-]+", one) for one in fields)
 
 
 def schedule_complaint(text: str) -> str | None:
     """What is wrong with a refresh schedule, an interval or a cron line, or None."""
-    if is_cron(text):
-        return None
     try:
-        length = seconds_of(text)
-    except ValueError as error:
-        return f"{error}, or a cron line like */15 * * * *"
-    return None if length > 0 else f"{text!r} is no schedule; it must be longer than nothing"
+        schedule = parse_schedule(text)
+    except PipelineError as error:
+        return str(error) if is_cron(text) else f"{error}, or a cron line like */15 * * * *"
+    if isinstance(schedule, Every) and schedule.seconds <= 0:
+        return f"{text!r} is no schedule; it must be longer than nothing"
+    return None
+
+
+def parse_schedule(text: str) -> Schedule:
+    """An interval, or a cron line of five fields."""
+    words = text.split()
+    if len(words) != len(_FIELDS):
+        try:
+            return Every(seconds_of(text))
+        except ValueError as error:
+            raise PipelineError(str(error)) from error
+    fields = tuple(_values(word, *field) for word, field in zip(words, _FIELDS, strict=True))
+    weekdays = frozenset(day % 7 for day in fields[4])
+    is_either_day = words[2] != "*" and words[4] != "*"
+    if not is_either_day and not _are_days(fields[2], fields[3]):
+        raise PipelineError(
+            f"the cron line {text!r} never comes true; name days that its months have"
+        )
+    return Cron((*fields[:4], weekdays), is_either_day)
+
+
+def _are_days(days: frozenset[int], months: frozenset[int]) -> bool:
+    """Whether one of the months has one of the days, in some year."""
+    return any(min(days) <= _DAYS_OF_MONTHS[month - 1] for month in months)
+
+
+def _values(word: str, name: str, least: int, most: int) -> frozenset[int]:
+    """The numbers that one field of a cron line stands for: `*`, `7`, `1-5`, `*/15`, lists."""
+    found: set[int] = set()
+    for part in word.split(","):
+        span, _, step = part.partition("/")
+        first, _, last = span.partition("-")
+        try:
+            low = least if span == "*" else int(first)
+            high = most if span == "*" or (step and not last) else int(last or first)
+            stride = int(step or 1)
+        except ValueError:
+            raise PipelineError(f"{word!r} is no {name} of a cron line") from None
+        if not (least <= low <= high <= most and stride > 0):
+            raise PipelineError(f"{word!r} is no {name} between {least} and {most}")
+        found.update(range(low, high + 1, stride))
+    return frozenset(found)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from headrace.pipelines.intervals import schedule_complaint, seconds_of
+from headrace.pipelines.intervals import parse_schedule, schedule_complaint, seconds_of
+from headrace.pipelines.problems import PipelineError
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,27 @@ def test_a_schedule_is_a_length_or_a_cron_line() -> None:
     assert schedule_complaint("*/15 0-6 * * 1,2") is None
     assert "cron" in (schedule_complaint("every now and then") or "")
     assert "longer" in (schedule_complaint("0 seconds") or "")
+
+
+@pytest.mark.parametrize("text", ["often", "60 * * * *", "* 25 * * *", "a * * * *", "*/0 * * * *"])
+def test_nonsense_is_refused(text: str) -> None:
+    with pytest.raises(PipelineError):
+        parse_schedule(text)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("99 * * * *", "'99' is no minute between 0 and 59"),
+        ("0 0 30 2 *", "never comes true"),
+        ("0 0 31 2,4,6,9,11 *", "never comes true"),
+    ],
+)
+def test_a_cron_line_that_cannot_be_followed_is_told_before_anything_runs(
+    line: str, why: str
+) -> None:
+    assert why in (schedule_complaint(line) or "")
+
+
+def test_a_weekday_comes_whatever_the_day_of_the_month() -> None:
+    assert schedule_complaint("0 0 30 2 1") is None

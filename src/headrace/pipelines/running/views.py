@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
 from headrace.lake.merging import forget_covered, pair, reached_version
+from headrace.pipelines.intervals import Schedule, parse_schedule
 from headrace.pipelines.model import Expectation, MaterializedView, MergedView, Query
 from headrace.pipelines.names import is_source
 from headrace.pipelines.resolving import evaluate
@@ -22,7 +23,6 @@ from headrace.pipelines.running.layers import batch_name, speed_name
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader
 from headrace.pipelines.running.reports import Report
-from headrace.pipelines.running.schedules import Schedule, parse_schedule
 from headrace.pipelines.running.setting_aside import SettingAside
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.running.targets import AppendTarget

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.schedules import Every, Retries, SetBack, Timeline, parse_schedule
+from headrace.pipelines.intervals import Every, parse_schedule
+from headrace.pipelines.running.schedules import Retries, SetBack, Timeline
 
 
 def at(text: str) -> dt.datetime:
@@ -31,6 +31,7 @@ def test_an_interval_is_due_at_once_and_then_so_long_after_the_last_run() -> Non
         ("30 8-10 * * 1-5", "2026-02-27T10:30", "2026-03-02T08:30"),
         ("0 0 1 1 *", "2026-03-01T12:00", "2027-01-01T00:00"),
         ("0 0 29 2 *", "2026-03-01T12:00", "2028-02-29T00:00"),
+        ("0 0 29 2 *", "2096-03-01T12:00", "2104-02-29T00:00"),
         ("0 12 13 * 5", "2026-03-01T12:00", "2026-03-06T12:00"),
         ("5,35 * * * 7", "2026-03-01T12:05", "2026-03-01T12:35"),
     ],
@@ -94,17 +95,6 @@ def test_what_has_gone_well_is_due_by_its_schedule_alone() -> None:
     retries.note(has_failed=True, now_s=5.0)
     retries.note(has_failed=False, now_s=6.0)
     assert (retries, retries.put_off(due, now, 6.0)) == (Retries(), due)
-
-
-@pytest.mark.parametrize("text", ["often", "60 * * * *", "* 25 * * *", "a * * * *", "*/0 * * * *"])
-def test_nonsense_is_refused(text: str) -> None:
-    with pytest.raises(PipelineError):
-        parse_schedule(text)
-
-
-def test_a_day_that_never_comes_is_told() -> None:
-    with pytest.raises(PipelineError, match="never"):
-        parse_schedule("0 0 31 2 *").next_after(at("2026-03-01T12:00"))
 
 
 def test_a_clock_that_is_set_back_is_noticed_once() -> None:
