@@ -112,7 +112,7 @@ def open_spark(pipelines: Sequence[Pipeline]) -> "SparkSession":
 
 def log_path(pipeline: Pipeline) -> Path:
     """Where Spark writes what it has to say while it runs a pipeline."""
-    return state_of(pipeline).directory / "spark.log"
+    return state_of(pipeline).spark_log
 
 
 def state_of(pipeline: Pipeline) -> "PipelineState":

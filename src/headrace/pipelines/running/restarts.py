@@ -4,6 +4,7 @@ import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from headrace.pipelines.analysing.spark_errors import short_text
 
@@ -14,6 +15,12 @@ _FIRST_WAIT_S, _WAIT_S_MAX = 1.0, 30.0
 _ERROR_LINE = re.compile(r"(?:^|[\s:])((?:headrace\.)[\w.]+\.)(\w+): ([^\n]+)", re.MULTILINE)
 _PLAIN_LINE = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): ([^\n]+)", re.MULTILINE)
 _TRACE = "Traceback (most recent call last)"
+_TRACED = re.compile(
+    re.escape(_TRACE) + r":\n(?:[ \t][^\n]*\n|\n)*([^\W\d][\w.<>]*)(?::[ \t]*([^\n]*))?(?=\n|\Z)"
+    r"((?:\n(?!\s|SQLSTATE|Caused by|JVM stacktrace|During |The above |\S*Traceback)[^\n]*)*)"
+)
+"""The error below the lines of a Python trace, whatever its class, and its further lines."""
+_TEXT_CHARS_MAX = 300
 
 _BUSY = "MachineTooBusy"
 _NOT_CONNECTED = re.compile(r"Python worker (?:failed )?to connect back")
@@ -41,16 +48,33 @@ FINAL = frozenset(
 """Errors that a second try meets again: someone has to do something first."""
 
 
+MISTAKES = frozenset(
+    {
+        *("ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError"),
+        *("AttributeError", "ImportError", "ModuleNotFoundError", "NameError", "SyntaxError"),
+        *("NotImplementedError", "OverflowError", "TypeError", "UnboundLocalError"),
+    }
+)
+"""Errors of Python and Arrow that speak of code or of values: these are the same next time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a query has ended, in as few words as tell it."""
 
     kind: str
     text: str
+    is_traced: bool = False
+    """Whether it is an error of other code than ours, so that one wants to see its trace."""
 
     @property
     def is_final(self) -> bool:
-        return self.kind in FINAL
+        return self.kind in FINAL or (self.is_traced and self.kind in MISTAKES)
+
+    def told(self, log: Path) -> str:
+        """The text, and where the trace is, if that helps and Spark has written one."""
+        is_there = self.is_traced and log.exists()
+        return f"{self.text}; its trace is in {log}" if is_there else self.text
 
     @property
     def is_of_load(self) -> bool:
@@ -63,7 +87,7 @@ class Failure:
 
 
 def failure_of(message: str) -> Failure:
-    """The error that counts in what Spark reports: ours if one is in it, else the first line.
+    """The error that counts in what Spark reports: ours if one is in it, else that of a trace.
 
     Spark wraps what a Python function or source has raised into its own message, with the traces of
     both worlds; our errors say what to do, so the innermost of them is what a user should read.
@@ -79,6 +103,9 @@ def failure_of(message: str) -> Failure:
             " stands before this"
         )
         return Failure(_BUSY, text)
+    if traced := _TRACED.findall(message):
+        name, first, rest = traced[-1]
+        return _of_trace(name.rpartition(".")[2], first, rest)
     plain = _PLAIN_LINE.findall(message)
     if plain:
         kind, text = plain[-1]
@@ -88,6 +115,14 @@ def failure_of(message: str) -> Failure:
         return Failure("ServerAway", text)
     lines = message.strip().splitlines()
     return Failure("", lines[0] if lines else "ended without a message")
+
+
+def _of_trace(kind: str, first: str, rest: str) -> Failure:
+    """An error as one line; where its first ends with a colon, what it is about comes below."""
+    text = " ".join(f"{first} {rest}".split()) if first.rstrip().endswith(":") else first.strip()
+    if len(text) > _TEXT_CHARS_MAX:
+        text = f"{text[:_TEXT_CHARS_MAX]} ..."
+    return Failure(kind, f"{kind}: {text}" if text else kind, is_traced=True)
 
 
 def told(error: BaseException) -> str:

@@ -54,10 +54,15 @@ class RunningView:
         assert self.future is not None, "there is one to settle"
         error = self.future.exception()
         if error is not None:
-            self.failure = failure_of(f"{type(error).__name__}: {error}").text
+            self.failure = self.told(error)
             _log.error("%s was not refreshed", self.view.name, exc_info=error)
         self.future = None
         self.retries.note(has_failed=self.failure is not None, now_s=time.monotonic())
+
+    def told(self, error: BaseException) -> str:
+        """Why it was not refreshed, in one line."""
+        failure = failure_of(f"{type(error).__name__}: {error}")
+        return failure.told(self.view.run.state.spark_log)
 
 
 class PipelineRunner:
@@ -256,7 +261,7 @@ class PipelineRunner:
             running.failure = None
             return running.view.refresh()
         except (HeadraceError, PySparkException, Py4JError) as error:
-            running.failure = failure_of(f"{type(error).__name__}: {error}").text
+            running.failure = running.told(error)
             _log.error("%s was not refreshed: %s", running.view.name, running.failure)
             return False
 
@@ -308,8 +313,10 @@ class PipelineRunner:
 
     def failures(self) -> list[str]:
         """What is wrong with each flow and view that is not running as it should."""
+        log = self.run.state.spark_log
         flows = [
-            f"{running.flow.place}: the flow {running.flow.name} failed: {running.failure.text}"
+            f"{running.flow.place}: the flow {running.flow.name} failed:"
+            f" {running.failure.told(log)}"
             for running in self.flows
             if running.has_failed and running.failure is not None
         ]

@@ -4,6 +4,7 @@
         lock                            held by the one process that runs it
         status.json                     how it stands, for `headrace pipelines status`
         stop                            there when someone has asked the run to end
+        spark.log                       what Spark has to say meanwhile, with all its traces
         switches.json                   the ways back from replays, which numbers are used up, and
                                         what is built for another architecture
         flows/<flow>/g<generation>/     identity, checkpoint/, starts/, report.json
@@ -125,6 +126,10 @@ class PipelineState:
     @classmethod
     def of(cls, lake: Path, pipeline: str) -> "PipelineState":
         return cls(lake / "_headrace" / "pipelines" / _UNSAFE.sub("_", pipeline))
+
+    @property
+    def spark_log(self) -> Path:
+        return self.directory / "spark.log"
 
     def flow(self, name: str, generation: int) -> FlowState:
         return FlowState(self.directory / "flows" / _UNSAFE.sub("_", name) / f"g{generation}")

@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
+from pathlib import Path
+
+import pytest
 
 from headrace.errors import HeadraceError
 from headrace.pipelines.running.restarts import (
@@ -43,6 +46,90 @@ def test_of_a_trace_the_innermost_error_of_ours_is_shown() -> None:
 def test_of_other_traces_the_last_error_is_shown() -> None:
     text = "Job aborted\nTraceback\nValueError: first\nZeroDivisionError: division by zero\n"
     assert failure_of(text).text == "ZeroDivisionError: division by zero"
+
+
+IN_FOREACH_BATCH = """\
+[STREAM_FAILED] Query [id = 47625184] terminated with exception: An exception was raised by the \
+Python Proxy. Return Message: Traceback (most recent call last):
+  File "/usr/lib/python3.11/site-packages/py4j/clientserver.py", line 644, in _call_proxy
+    return_value = getattr(self.pool[obj_id], method)(*params)
+                   ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+  File "pyarrow/error.pxi", line 92, in pyarrow.lib.check_status
+pyarrow.lib.ArrowInvalid: Schema at index 1 was different:\x20
+id: int64
+vs
+id: string
+ SQLSTATE: 39000
+\tat org.apache.spark.sql.execution.streaming.sources.ForeachBatchSink.callBatchWriter(...)
+"""
+IN_A_TASK = """\
+[STREAM_FAILED] Query [id = 5be0adda] terminated with exception: An exception was raised by the \
+Python Proxy. Return Message: Traceback (most recent call last):
+  File "/usr/lib/python3.11/site-packages/pyspark/errors/exceptions/captured.py", line 263, in deco
+    raise converted from None
+pyspark.errors.exceptions.captured.PythonException:\x20
+  An exception was thrown from the Python worker: Traceback (most recent call last):
+  File "/srv/shop/tables.py", line 12, in cleaned
+    raise NotClean
+{raised}
+
+JVM stacktrace:
+org.apache.spark.api.python.PythonException: [PYTHON_EXCEPTION] An exception was thrown from the \
+Python worker: Traceback (most recent call last):
+  File "/srv/shop/tables.py", line 12, in cleaned
+    raise NotClean
+{raised}
+ SQLSTATE: 38000
+\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException(...)
+"""
+
+
+def test_of_a_batch_that_failed_the_error_is_shown_whatever_its_class() -> None:
+    text = "ArrowInvalid: Schema at index 1 was different: id: int64 vs id: string"
+    assert failure_of(IN_FOREACH_BATCH) == Failure("ArrowInvalid", text, is_traced=True)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "text"),
+    [
+        ("shop.tables.NotClean: no name", "NotClean", "NotClean: no name"),
+        ("shop.tables.made.<locals>.NotClean: no name", "NotClean", "NotClean: no name"),
+        ("MemoryError", "MemoryError", "MemoryError"),
+        ("KeyError: 'x'", "KeyError", "KeyError: 'x'"),
+    ],
+)
+def test_of_a_task_that_failed_the_error_of_the_users_code_is_shown(
+    raised: str, kind: str, text: str
+) -> None:
+    assert failure_of(IN_A_TASK.format(raised=raised)) == Failure(kind, text, is_traced=True)
+
+
+def test_an_error_of_a_chain_is_the_one_that_was_raised_last() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\nKeyError: 1\n\n'
+        "During handling of the above exception, another exception occurred:\n\n"
+        'Traceback (most recent call last):\n  File "a.py", line 3, in f\nshop.Bad: key 1\n'
+    )
+    assert failure_of(text).text == "Bad: key 1"
+
+
+def test_a_long_text_of_others_is_cut() -> None:
+    text = f"Traceback (most recent call last):\n  File\nValueError: {'x' * 5000}\n"
+    assert len(failure_of(text).text) < 400
+
+
+def test_errors_of_code_are_not_tried_again_and_those_of_the_world_are() -> None:
+    traces = [IN_A_TASK.format(raised=f"{kind}: x") for kind in ("TypeError", "OSError")]
+    failures = [failure_of(trace) for trace in traces]
+    assert [Restarts().on_failure(one, batch=0, now=0.0) for one in failures] == [False, True]
+
+
+def test_of_an_error_that_is_not_ours_the_place_of_its_trace_is_told(tmp_path: Path) -> None:
+    log = tmp_path / "spark.log"
+    assert failure_of(IN_A_TASK.format(raised="E: x")).told(log) == "E: x"
+    log.touch()
+    assert failure_of(IN_A_TASK.format(raised="E: x")).told(log) == f"E: x; its trace is in {log}"
+    assert LOST.told(log) == LOST.text
 
 
 def test_of_what_spark_raises_the_error_in_its_python_trace_is_told() -> None:
