@@ -46,7 +46,7 @@ batches = st.lists(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings().max_examples // 3, deadline=None)
 @given(batches=batches)
 def test_type_1_is_the_newest_row_of_each_key(
     batches: list[tuple[list[Change], str, bool]],
@@ -57,7 +57,7 @@ def test_type_1_is_the_newest_row_of_each_key(
     assert table.rows() == newest_rows([event for events, *_ in batches for event in events])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings().max_examples // 3, deadline=None)
 @given(batches=batches)
 def test_type_2_is_the_time_line_of_each_key(
     batches: list[tuple[list[Change], str, bool]],

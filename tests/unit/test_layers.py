@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,13 +95,16 @@ def test_a_node_starts_without(module: str) -> None:
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
-def imports() -> Iterator[Import]:
+@cache
+def imports() -> list[Import]:
     """Every import of one Headrace module by another, at the top or inside a function."""
+    found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__")
         if module != "__init__":
-            for name, line in imported_names(ast.parse(path.read_text())):
-                yield Import(module, name, line)
+            names = imported_names(ast.parse(path.read_text()))
+            found += [Import(module, name, line) for name, line in names]
+    return found
 
 
 def imported_names(tree: ast.AST) -> Iterator[tuple[str, int]]:
