@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from headrace.pipelines.model import ERROR, PipelineSettings, Source
 from headrace.spark.refuge import Spans
+from headrace.spark.topic_patterns import whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,7 +31,7 @@ def source_options(
     properties = {"isolation.level": "read_committed", **client_properties(settings)}
     options = {f"kafka.{name}": value for name, value in properties.items()}
     if source.topic_pattern is not None:
-        options["subscribePattern"] = source.topic_pattern
+        options["subscribePattern"] = whole(source.topic_pattern)
     else:
         options["subscribe"] = source.topic or source.name
     options["startingOffsets"] = "earliest"

@@ -7,6 +7,7 @@ import pytest
 from headrace.pipelines.analysing.stand_ins import source_schema
 from headrace.pipelines.model import PipelineSettings, Place, Source
 from headrace.pipelines.sources import has_headers, source_options, span_options
+from headrace.spark.topic_patterns import is_like
 
 PLACE = Place("pipeline.toml", 1)
 SETTINGS = PipelineSettings(name="shop", lake="lake", bootstrap="127.0.0.1:9092")
@@ -52,3 +53,10 @@ def test_a_batch_between_offsets_reads_no_more_wherever_its_source_begins() -> N
         "startingOffsets": '{"orders": {"1": 3}}',
         "endingOffsets": '{"orders": {"1": 9}}',
     }
+
+
+def test_a_pattern_of_a_pipeline_is_of_whole_names_by_either_connector() -> None:
+    source = Source("orders", PLACE, topic_pattern="orders|(?:bills)-.*")
+    pattern = source_options(source, SETTINGS)["subscribePattern"]
+    names = ["orders", "bills-eu", "orders-dead", "old-orders"]
+    assert [is_like(pattern, name) for name in names] == [True, True, False, False]

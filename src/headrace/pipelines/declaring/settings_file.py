@@ -37,6 +37,7 @@ from headrace.pipelines.model import (
 )
 from headrace.pipelines.names import TAKEN, WORD
 from headrace.pipelines.problems import PipelineError, Problem, nearest
+from headrace.spark.topic_patterns import pattern_complaint
 
 FILE = "pipeline.toml"
 _VARIABLE = re.compile(r"\$\$|\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}")
@@ -231,10 +232,8 @@ class SettingsFile:
         )
 
     def _check_pattern(self, section: str, pattern: str | None) -> None:
-        try:
-            re.compile(pattern or "")
-        except re.error as error:
-            self._complain(f"{pattern!r} is no regular expression: {error}", section, "pattern")
+        if pattern is not None and (wrong := pattern_complaint(pattern)) is not None:
+            self._complain(f"{pattern!r} {wrong}", section, "pattern")
 
     def _schema(self, section: str, table: SourceTable) -> str | None:
         """The schema's text; of a file, its place, as seen from the folder."""

@@ -27,6 +27,7 @@ from headrace.spark.source.offsets import (
     parse_numbers,
     parse_partitions,
 )
+from headrace.spark.topic_patterns import is_like, pattern_complaint
 
 SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 STREAM_OPTIONS = (
@@ -67,7 +68,7 @@ class Subscription:
     def takes(self, place: TopicPartition) -> bool:
         """Whether a partition is among those that are read."""
         if self.pattern is not None:
-            return re.fullmatch(self.pattern, place.topic) is not None
+            return is_like(self.pattern, place.topic)
         return place in self.partitions if self.partitions else place.topic in self.topics
 
 
@@ -259,12 +260,8 @@ def _subscription(reader: _Reader) -> Subscription:
         if not topics:
             raise InvalidOption("subscribe names no topic; give one, or several with commas")
         return Subscription(topics=tuple(sorted(set(topics))))
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise InvalidOption(
-            f"subscribePattern {text!r} is no regular expression: {error}"
-        ) from None
+    if (wrong := pattern_complaint(text)) is not None:
+        raise InvalidOption(f"subscribePattern {text!r} {wrong}")
     return Subscription(pattern=text)
 
 
