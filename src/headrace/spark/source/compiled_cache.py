@@ -37,8 +37,8 @@ def prepare_cache(source: str) -> bool:
     archive = archive_of(Path(source))
     if archive is None and (config.CACHE_DIR or _is_writable(Path(source).parent / "__pycache__")):
         return True
-    place = Path(tempfile.gettempdir()) / f"headrace-numba-{os.getuid()}"
-    if not _is_made_ours(place):
+    place = _place(config.CACHE_DIR)
+    if place is None:
         return False
     if archive is None:
         config.CACHE_DIR = str(place)
@@ -95,6 +95,20 @@ def _digest(archive: Path) -> str:
     return hashlib.sha256(archive.read_bytes()).hexdigest()
 
 
+def _place(chosen: str) -> Path | None:
+    """Where code of ours is kept: in the directory of NUMBA_CACHE_DIR, if that says one.
+
+    Executors in pods have no directory that outlives them, and can be given one that they share.
+    """
+    if chosen:
+        if _is_writable(Path(chosen)):
+            return Path(chosen)
+        logger.warning("compiled code cannot be kept in %s, which NUMBA_CACHE_DIR names", chosen)
+        return None
+    place = Path(tempfile.gettempdir()) / f"headrace-numba-{os.getuid()}"
+    return place if _is_made_ours(place) else None
+
+
 def _is_made_ours(place: Path) -> bool:
     """Make a directory that nobody else can write to; whether that is what it is now."""
     try:
@@ -112,7 +126,7 @@ def _is_made_ours(place: Path) -> bool:
 
 def _is_writable(directory: Path) -> bool:
     try:
-        directory.mkdir(exist_ok=True)
+        directory.mkdir(parents=True, exist_ok=True)
     except OSError:
         return False
     return os.access(directory, os.W_OK)

@@ -86,3 +86,24 @@ def test_a_directory_that_others_can_write_to_is_not_trusted(
     kept.chmod(0o777)
     assert not prepare_cache(str(nowhere))
     assert "not ours alone" in caplog.text
+
+
+def test_code_from_a_zip_is_kept_where_the_user_says(
+    nowhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pods have nothing of their own that the next one finds; a volume they share has."""
+    chosen = tmp_path / "volume" / "compiled"
+    monkeypatch.setattr(ZippedCode, "place", None)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(chosen), raising=False)
+    monkeypatch.setattr(numba.config, "CACHE_LOCATOR_CLASSES", "", raising=False)
+    assert prepare_cache(str(nowhere))
+    assert chosen == ZippedCode.place
+    assert not list(tmp_path.glob("headrace-numba-*"))
+
+
+def test_a_chosen_place_that_cannot_be_written_to_is_told(
+    nowhere: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(nowhere), raising=False)
+    assert not prepare_cache(str(nowhere))
+    assert "NUMBA_CACHE_DIR" in caplog.text
