@@ -17,7 +17,7 @@ PYTEST := $(BIN)/python -m pytest
 TWICE = $(PYTEST) -q -n $(JOBS) $(1) || { echo "Once more, alone, what failed:"; \
   $(PYTEST) -q --last-failed --last-failed-no-failures=none $(1); }
 
-.PHONY: run test check format lint types unit integration interop spark example bench compiled bench-spark bench-http requirements docs clean
+.PHONY: run test check format lint types unit integration interop spark kubernetes example bench compiled bench-spark bench-http requirements docs clean
 
 # A node, and beside it a schema registry, a REST proxy and a pipeline on Spark.
 # PIPELINE=no REGISTRY=no REST=no starts the node alone; REGISTRY=127.0.0.1:18081 moves the registry.
@@ -65,6 +65,10 @@ spark: JOBS = 3
 spark: $(VENV)/installed-dev
 	@$(BIN)/headrace spark warm || echo "Going on without; the tests take longer."
 	@$(call TWICE,tests/spark)
+
+# The example of Kubernetes on a cluster that is there; tests/kubernetes/test_orders.py says what it needs.
+kubernetes: $(VENV)/installed-dev
+	$(PYTEST) -q tests/kubernetes
 
 # One example from its records to its tables: make example NAME=flight_status
 example: $(VENV)/installed-spark

@@ -39,7 +39,9 @@ def override_options(command: Any) -> Any:
         ),
         click.option("--lake", type=FOLDER, metavar="FOLDER", help="Another place for the tables."),
         click.option(
-            "--master", metavar="URL", help="Another Spark: local[4], spark://host:7077, sc://host."
+            "--master",
+            metavar="URL",
+            help="Another Spark: local[4], spark://host:7077, k8s://https://host:443, sc://host.",
         ),
         click.option(
             "--conf",
