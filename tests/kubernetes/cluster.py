@@ -13,6 +13,7 @@ from typing import Any
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "kubernetes"
 NAMESPACE = "pipelines"
+ACCOUNT = "pipelines"
 EXECUTOR = "spark-role=executor"
 VOLUME = "headrace-test-lake"
 COMMAND_S_MAX = 120.0
@@ -36,6 +37,18 @@ def address() -> str:
     """Where the cluster's API is, as the configuration has it."""
     server = "jsonpath={.clusters[0].cluster.server}"
     return kubectl("config", "view", "--minify", "-o", server)
+
+
+def account(directory: Path) -> Path:
+    """A configuration of `kubectl` for the account that the example's drivers have."""
+    config = json.loads(kubectl("config", "view", "--minify", "--raw", "--flatten", "-o", "json"))
+    token = kubectl("-n", NAMESPACE, "create", "token", ACCOUNT, "--duration=1h").strip()
+    for user in config["users"]:
+        user["user"] = {"token": token}
+    path = directory / "account.json"
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(config))
+    return path
 
 
 def running(selector: str) -> dict[str, str]:
