@@ -3,6 +3,7 @@
 import json
 import random
 import sqlite3
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -88,3 +89,13 @@ def test_both_databases_tell_the_same(tmp_path: Path, postgres_url: str) -> None
     lite = values(lambda: sqlite3.connect(path), "TEXT", "?", path)
     server = values(lambda: psycopg.connect(postgres_url), "TIMESTAMPTZ", "%s", postgres_url)
     assert server == lite
+
+
+@pytest.mark.parametrize("place", ["127.0.0.1:1/shop", "127.0.0.1:port/shop", "[::1/shop"])
+def test_a_database_that_cannot_be_opened_is_told_without_its_password(place: str) -> None:
+    import psycopg
+
+    rows = extract.changed_rows(f"postgresql://me:otter-of-shop@{place}", DAYS[0], DAYS[1])
+    with pytest.raises((psycopg.Error, ValueError)) as raised:
+        next(rows)
+    assert "otter-of-shop" not in "".join(traceback.format_exception(raised.value))

@@ -52,7 +52,11 @@ def changed_rows(database: str, since: dt.datetime, until: dt.datetime) -> Itera
 def _postgres(url: str) -> Any:
     import psycopg
 
-    return psycopg.connect(url)
+    try:
+        return psycopg.connect(url)
+    except psycopg.ProgrammingError:
+        # Its message would have the address as it is, with a password in it.
+        raise ValueError("that is no address: write postgresql://user@host:5432/name") from None
 
 
 def _rows(connection: Any, query: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
