@@ -33,7 +33,7 @@ CLUSTERS = {"test_cluster.py", "test_pipeline_cluster.py"}
 """Files whose tests share the clusters."""
 PROCESSES = {
     *("test_make_run.py", "test_pipeline_kills.py", "test_sink_epochs.py", "test_sink_kills.py"),
-    *("test_sink_on_kafka.py", "test_stock_connector.py"),
+    *("test_secrets.py", "test_sink_on_kafka.py", "test_stock_connector.py"),
 }
 """Files whose tests do without the shared session; most start JVMs of their own, and wait."""
 APART = CLUSTERS | PROCESSES

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from headrace.lake.catalog import Lake
+from tests.processes import descendants
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "refined.traffic_by_minute"
@@ -58,16 +59,6 @@ def requests_in(lake: Path) -> int:
     if TABLE not in Lake(lake).names():
         return 0
     return sum(Lake(lake).table(TABLE).rows(columns=["requests"])["requests"].to_pylist())
-
-
-def descendants(pid: int) -> list[int]:
-    found = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True)
-    lines = (line.split() for line in found.stdout.decode().splitlines())
-    parents = {int(child): int(parent) for child, parent in lines}
-    below = {pid}
-    while more := {child for child, parent in parents.items() if parent in below} - below:
-        below |= more
-    return sorted(below - {pid})
 
 
 def is_alive(pid: int) -> bool:

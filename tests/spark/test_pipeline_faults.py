@@ -19,6 +19,7 @@ from headrace.client.descriptions import NewTopic
 from headrace.pipelines.commands import drop_generation, replay, status, stop
 from headrace.pipelines.running.errors import FlowsFailed, PipelineRuns
 from headrace.testing.process import BrokerProcess
+from tests.processes import descendants
 from tests.spark.conftest import MakeTopic
 from tests.spark.numbered_pipelines import SCHEMA, TABLES, assert_exact, has_all, numbers
 from tests.spark.pipeline_folders import (
@@ -178,13 +179,7 @@ def worker_pids(spark: SparkSession) -> list[int]:
     context = spark.sparkContext
     assert context._jvm is not None
     jvm = int(context._jvm.java.lang.ProcessHandle.current().pid())
-    found = subprocess.run(["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True)
-    lines = (line.split() for line in found.stdout.decode().splitlines())
-    parents = {int(pid): int(parent) for pid, parent in lines}
-    below = {jvm}
-    while more := {pid for pid, parent in parents.items() if parent in below} - below:
-        below |= more
-    return sorted(below - {jvm})
+    return sorted(descendants(jvm))
 
 
 def test_over_a_clock_that_jumps_days_ahead_and_back_tables_and_schedules_stay_exact(

@@ -19,6 +19,7 @@ from headrace.client.partitions import LATEST
 from headrace.client.producer import Producer
 from headrace.testing.process import BrokerProcess
 from tests.committed import committed_values
+from tests.processes import descendants
 
 KILLS = int(os.environ.get("HEADRACE_KILLS", "4"))
 PROGRESS_MAX = 2_000
@@ -60,7 +61,7 @@ class CopyingQuery:
     def kill(self, is_meant: Callable[[str], bool]) -> None:
         """Those processes of the query whose command line is meant."""
         assert self._process is not None
-        for pid, command in descendants(self._process.pid):
+        for pid, command in descendants(self._process.pid).items():
             if is_meant(command):
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
@@ -147,21 +148,3 @@ def running(query: CopyingQuery) -> Iterator[CopyingQuery]:
         yield query
     finally:
         query.kill_everything()
-
-
-def descendants(pid: int) -> list[tuple[int, str]]:
-    """The processes below one, with their command lines."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with suppress(OSError):
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-                children.setdefault(parent, []).append(int(entry.name))
-    found: list[tuple[int, str]] = []
-    waiting = [pid]
-    while waiting:
-        for child in children.get(waiting.pop(), []):
-            waiting.append(child)
-            with suppress(OSError):
-                found.append((child, Path(f"/proc/{child}/cmdline").read_text(errors="replace")))
-    return found

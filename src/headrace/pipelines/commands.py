@@ -61,7 +61,7 @@ class Overrides:
     lake: str | None = None
     master: str | None = None
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
-    spark: Mapping[str, str] = field(default_factory=dict)
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def applied(self, pipeline: Pipeline) -> Pipeline:
         settings = pipeline.settings
@@ -84,9 +84,11 @@ def load_all(folders: Sequence[str | Path], overrides: Overrides) -> list[Pipeli
     pipelines = [overrides.applied(pipeline) for pipeline in loaded]
     masters = {pipeline.settings.master for pipeline in pipelines}
     if len(masters) > 1:
+        # What a Spark Connect server is told behind the address, its token, is not for a message.
+        named = ", ".join(sorted(master.partition("/;")[0] for master in masters))
         raise PipelineError(
-            f"these pipelines name several Spark masters ({', '.join(sorted(masters))}); run them"
-            " apart, or choose one with --master"
+            f"these pipelines name several Spark masters ({named}); run them apart, or choose one"
+            " with --master"
         )
     names = [pipeline.settings.name for pipeline in pipelines]
     if len(set(names)) < len(names):

@@ -237,7 +237,8 @@ class Sink:
     format: str = "json"
     guarantee: str = "exactly-once"
     """exactly-once, idempotent or at-least-once."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Further options of the writer; a registry's login may be among them."""
 
 
 Dataset = StreamingTable | MaterializedView | TemporaryView | MergedView | Sink
@@ -314,7 +315,8 @@ class PipelineSettings:
     """Further client properties, such as a login; never logged."""
     lake: str = "lake"
     master: str = "local[*]"
-    spark: Mapping[str, str] = field(default_factory=dict)
+    spark: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Settings of Spark; keys of stores may be among them."""
     trigger: str = "1 second"
     refresh: str = "1 minute"
     libraries: tuple[str, ...] = ("**/*.sql", "**/*.py")

@@ -13,10 +13,19 @@ if TYPE_CHECKING:
 
 LOCAL = "local[*]"
 
+SECRET_NAMES = (
+    r"(?i)secret|passw(or)?d|token|credential|(access|account|private)[.]?key|jaas|user[.]info"
+    r"|ssl[.]key|keystore[.]key"
+)
+"""The names of options and settings whose values are nobody's business: Spark's own, and what
+Kafka's clients, registries and stores call them besides."""
+
 SETTINGS: dict[str, str] = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    # What Spark leaves out of logs, plans and event logs, by the names of options.
+    "spark.redaction.regex": SECRET_NAMES,
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -95,10 +104,34 @@ def _start(name: str, master: str, settings: Mapping[str, str]) -> "SparkSession
 
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(name).master(master)
-    for key, value in settings.items():
+    wanted = {"spark.app.name": name, "spark.master": master, **settings}
+    _start_jvm(wanted)
+    builder = SparkSession.builder
+    for key, value in wanted.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _start_jvm(settings: Mapping[str, str]) -> None:
+    """Start the JVM before the session where that would show secrets to all of this machine.
+
+    A session hands its settings to the JVM that it starts on the command line, which every user
+    can read. One that is there is told them over its own socket.
+    """
+    if not any(is_secret(name) for name in settings):
+        return
+    from pyspark import SparkConf, SparkContext
+
+    told = SparkConf(loadDefaults=False)
+    for name, value in settings.items():
+        if not is_secret(name):
+            told.set(name, value)
+    SparkContext._ensure_initialized(conf=told)
+
+
+def is_secret(name: str) -> bool:
+    """Whether the value of a setting must not be seen."""
+    return re.search(SECRET_NAMES, name) is not None
 
 
 def _connect(name: str, server: str, settings: Mapping[str, str]) -> "SparkSession":

@@ -163,7 +163,7 @@ class TopicTarget:
     format: str
     guarantee: str
     properties: Mapping[str, str] = field(repr=False)
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     aside: SettingAside | None = None
     quarantine: TablePlace | None = None
     """Where those records of the flow's topics go that cannot be read."""

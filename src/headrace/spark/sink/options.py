@@ -44,7 +44,8 @@ class Guarantee(enum.Enum):
 class RegistryOptions:
     """A registry by whose schema values are written: the one given, or the subject's newest."""
 
-    url: str
+    url: str = field(repr=False)
+    """It may have a login before the host."""
     format: str
     login: str = field(default="", repr=False)
     schema: str = ""
