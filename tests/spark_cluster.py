@@ -35,10 +35,19 @@ def python_without_headrace(directory: Path) -> Path:
     place.write_text(sysconfig.get_path("purelib") + "\n")
     python = directory / "bin" / "python"
     found = subprocess.run(
-        [python, "-c", "import headrace"], cwd=directory, stderr=subprocess.DEVNULL, check=False
+        [python, "-c", "import headrace"],
+        cwd=directory,
+        env=own_environment(),
+        stderr=subprocess.DEVNULL,
+        check=False,
     )
     assert found.returncode != 0, "headrace must not be there"
     return python
+
+
+def own_environment() -> dict[str, str]:
+    """That of this process without what leads a Python to headrace."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +154,7 @@ def running(
     directory.mkdir(parents=True, exist_ok=True)
     log = directory / f"{name}.log"
     variables = {
-        **os.environ,
+        **own_environment(),
         **ENVIRONMENT,
         "SPARK_HOME": str(linked_home(SPARK_HOME)),
         **(environment or {}),
