@@ -9,7 +9,10 @@ workers' Python and bring the zip along.
 """
 
 import atexit
+import hashlib
+import io
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -26,7 +29,15 @@ if TYPE_CHECKING:
 
 PACKAGES = ("headrace", "pyspark_headrace")
 
-_LEFT_OUT = frozenset({"__pycache__"})
+NOT_SENT = frozenset(
+    {
+        *("broker", "capture", "cli", "controller", "coordination", "groups", "http", "metadata"),
+        *("raft", "registry", "rest", "serving", "shares", "storage", "testing", "transactions"),
+    }
+)
+"""Parts of headrace that nothing in Spark's processes uses."""
+
+_DIGEST_LENGTH = 16
 
 
 def packed() -> Path:
@@ -72,12 +83,22 @@ def ship(spark: "SparkSession", archive: Path) -> None:
 
 
 def package_zip(directory: Path) -> Path:
-    """A zip of the packages as they are installed here."""
-    target = directory / "headrace.zip"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+    """A zip of the packages as they are installed here, with a name that tells its content."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, path in sorted(_files()):
-            archive.write(path, name)
+            archive.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    content = buffer.getvalue()
+    digest = hashlib.sha256(content).hexdigest()[:_DIGEST_LENGTH]
+    target = directory / f"headrace-{digest}.zip"
+    target.write_bytes(content)
     return target
+
+
+def digest_named(name: str) -> str | None:
+    """What the name of such a zip says of its content; None for any other name."""
+    found = re.fullmatch(rf"headrace-([0-9a-f]{{{_DIGEST_LENGTH}}})\.zip", name)
+    return None if found is None else found[1]
 
 
 def _files() -> Iterator[tuple[str, Path]]:
@@ -87,5 +108,7 @@ def _files() -> Iterator[tuple[str, Path]]:
         assert spec.origin is not None, f"{package} has an __init__.py"
         root = Path(spec.origin).parent
         for path in root.rglob("*"):
-            if path.is_file() and not _LEFT_OUT & set(path.parts):
-                yield f"{package}/{path.relative_to(root).as_posix()}", path
+            inside = path.relative_to(root)
+            is_sent = inside.parts[0] not in NOT_SENT and "__pycache__" not in inside.parts
+            if is_sent and path.is_file():
+                yield f"{package}/{inside.as_posix()}", path

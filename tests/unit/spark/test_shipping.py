@@ -1,11 +1,13 @@
 """What is sent to executors."""
 
 import os
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
-from headrace.spark.shipping import package_zip
+from headrace.spark.shipping import NOT_SENT, package_zip
 
 
 def test_headrace_is_imported_from_the_zip_with_its_data_files(tmp_path: Path) -> None:
@@ -24,3 +26,13 @@ def test_headrace_is_imported_from_the_zip_with_its_data_files(tmp_path: Path) -
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(str(archive))
+
+
+def test_what_is_sent_uses_nothing_that_stays_behind(tmp_path: Path) -> None:
+    parts = "|".join(sorted(NOT_SENT))
+    used = re.compile(rf"(?:import|from) headrace(?:\.| import )(?:{parts})\b")
+    with zipfile.ZipFile(package_zip(tmp_path)) as archive:
+        names = [name for name in archive.namelist() if name.endswith(".py")]
+        users = [name for name in names if used.search(archive.read(name).decode())]
+    assert "headrace/spark/shipping.py" in names
+    assert users == []

@@ -5,7 +5,7 @@ without a home has neither. What is kept is executed, so a directory that is not
 used: then every process compiles for itself, which takes many seconds and is right.
 
 On a cluster headrace is imported from a zip that lies elsewhere for each executor. Code from it is
-known by the bytes of the whole zip, as compiled functions have parts of other modules in them.
+known by the content of the whole zip, as compiled functions have parts of other modules in them.
 """
 
 import hashlib
@@ -16,6 +16,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any, Self
+
+from headrace.spark.shipping import digest_named
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +94,8 @@ def archive_of(source: Path) -> Path | None:
 
 @cache
 def _digest(archive: Path) -> str:
-    return hashlib.sha256(archive.read_bytes()).hexdigest()
+    """What tells the content: the name, if that was made of it, as some have compiled it since."""
+    return digest_named(archive.name) or hashlib.sha256(archive.read_bytes()).hexdigest()
 
 
 def _place(chosen: str) -> Path | None:
