@@ -2,8 +2,8 @@
 
     python -m tests.cluster_job MASTER SERVERS INPUT BATCH_OUTPUT STREAM_OUTPUT CHECKPOINT PYTHON
 
-Without STREAM_OUTPUT there is no stream; without PYTHON the workers run the driver's. Prints what
-it counted, as JSON. It runs in a process of its own, as a process has one session.
+Without PYTHON the workers run the driver's. Prints what it counted, as JSON. It runs in a process
+of its own, as a process has one session.
 """
 
 import json
@@ -29,18 +29,17 @@ def main(
     rows.select("key", "value").write.format("headrace").mode("append").options(
         **kafka, topic=batch_output
     ).save()
-    if stream_output:
-        query = (
-            spark.readStream.format("headrace")
-            .options(**read, maxOffsetsPerTrigger="1000")
-            .load()
-            .select("key", "value")
-            .writeStream.format("headrace")
-            .options(**kafka, topic=stream_output, checkpointLocation=checkpoint)
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
+    query = (
+        spark.readStream.format("headrace")
+        .options(**read, maxOffsetsPerTrigger="1000")
+        .load()
+        .select("key", "value")
+        .writeStream.format("headrace")
+        .options(**kafka, topic=stream_output, checkpointLocation=checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
     spark.stop()
 
 

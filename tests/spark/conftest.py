@@ -1,7 +1,6 @@
 """One Spark session for all tests of a process, warmed once, and a broker beside it."""
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -132,11 +131,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Cluster"]:
 
 
 @pytest.fixture(scope="session")
-def connect_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A Spark Connect server that has headrace, shared likewise."""
+def connect_address(tmp_path_factory: pytest.TempPathFactory, plain_python: Path) -> Iterator[str]:
+    """A Spark Connect server whose Python does not have headrace, shared likewise."""
     from tests.spark_cluster import connect_server
 
-    with connect_server(tmp_path_factory.mktemp("server"), Path(sys.executable)) as address:
+    with connect_server(tmp_path_factory.mktemp("server"), plain_python) as address:
         yield address
 
 

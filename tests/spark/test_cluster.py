@@ -1,4 +1,4 @@
-"""One job on clusters that are not this process: a standalone one, and Spark Connect servers."""
+"""One job on clusters that are not this process: a standalone one, and a Spark Connect server."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from headrace.client.producer import Producer
 from headrace.testing.process import BrokerProcess
 from tests.committed import committed_values
 from tests.spark.conftest import MakeTopic
-from tests.spark_cluster import ENVIRONMENT, SPARK_HOME, Cluster, connect_server
+from tests.spark_cluster import ENVIRONMENT, SPARK_HOME, Cluster
 
 RECORDS = 3_000
 JOB_S_MAX = 300.0
@@ -38,14 +38,14 @@ class Job:
             for number in range(RECORDS):
                 producer.send(self.source, str(number), partition=number % 2)
 
-    def run(self, master: str, *, python: str = "", has_stream: bool = True) -> int:
+    def run(self, master: str, *, python: str = "") -> int:
         """Run on a cluster; how many records it read."""
         arguments: Sequence[str] = [
             master,
             self._broker.bootstrap_servers,
             self.source,
             self.batch_output,
-            self.stream_output if has_stream else "",
+            self.stream_output,
             str(self._checkpoint),
             python,
         ]
@@ -79,20 +79,12 @@ def test_two_workers_that_do_not_have_headrace_read_and_write_every_record(
     assert job.written(job.stream_output) == list(range(RECORDS))
 
 
-def test_a_connect_server_that_has_headrace_runs_batches_and_streams(
+def test_a_connect_server_that_does_not_have_headrace_runs_batches_and_streams(
     job: Job, connect_address: str
 ) -> None:
     assert job.run(connect_address) == RECORDS
     assert job.written(job.batch_output) == list(range(RECORDS))
     assert job.written(job.stream_output) == list(range(RECORDS))
-
-
-def test_a_connect_server_that_does_not_have_headrace_runs_batches(
-    job: Job, plain_python: Path, tmp_path: Path
-) -> None:
-    with connect_server(tmp_path / "server", plain_python) as address:
-        assert job.run(address, has_stream=False) == RECORDS
-    assert job.written(job.batch_output) == list(range(RECORDS))
 
 
 def test_the_documentation_names_the_programs_that_start_a_cluster() -> None:

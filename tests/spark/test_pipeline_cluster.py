@@ -1,6 +1,7 @@
 """One pipeline on clusters that are not this process: the same folder, another `--master`.
 
-The workers have neither headrace nor the pipeline's folder; what its files define must reach them.
+Neither workers nor the Spark Connect server have headrace, and they do not have the pipeline's
+folder; what its files define must reach them.
 """
 
 import json
@@ -78,8 +79,10 @@ class Shop:
         self._log = directory / "driver.log"
         self._topic = make_topic("orders", partitions=2)
         self._alerts = make_topic("alerts")
+        source = toml("shop", self._topic, "id LONG, customer STRING, price DOUBLE")
         self.folder.write(
-            pipeline_toml=toml("shop", self._topic, "id LONG, customer STRING, price DOUBLE"),
+            # Tasks merge what is merged, however little: what they do must reach them, too.
+            pipeline_toml=source.replace("[sources", "driver_rows_max = 0\n[sources", 1),
             _names_py=NEIGHBOUR,
             tables_py=TABLES,
             views_sql=VIEWS.format(alerts=self._alerts),
@@ -217,7 +220,7 @@ def test_a_pipeline_runs_on_workers_that_have_neither_headrace_nor_its_folder(
     shop.assert_exact()
 
 
-def test_a_pipeline_runs_on_a_connect_server_and_goes_on_after_its_client_was_killed(
+def test_a_pipeline_runs_on_a_connect_server_without_headrace_and_after_its_client_was_killed(
     shop: Shop, connect_address: str
 ) -> None:
     shop.order(500)

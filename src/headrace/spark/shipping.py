@@ -22,12 +22,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from headrace.spark.arriving import PACKAGES
+from headrace.spark.carrying import carried, carry
 from headrace.spark.connect import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-PACKAGES = ("headrace", "pyspark_headrace")
 
 NOT_SENT = frozenset(
     {
@@ -68,18 +68,19 @@ def on_path_of_children(archive: Path) -> Iterator[None]:
 def ship(spark: "SparkSession", archive: Path) -> None:
     """Let the session's executors, and its server if that is elsewhere, import headrace.
 
-    What a client adds to a server reaches batch queries only. Streams run in threads of the
-    server's own, so for them the server's Python must have headrace.
+    What a client adds to a server's session reaches batch queries and what batch functions start.
+    What goes elsewhere brings headrace along by itself.
     """
     from headrace.spark.source.source import DefaultSource
     from headrace.spark.tables.source import TableSource
 
     if is_connect(spark):
+        carry(archive.name, archive.read_bytes())
         spark.addArtifact(str(archive), pyfile=True)
     else:
         spark.sparkContext.addPyFile(str(archive))
     for source in (DefaultSource, TableSource):
-        spark.dataSource.register(source)
+        spark.dataSource.register(carried(source))
 
 
 def package_zip(directory: Path) -> Path:

@@ -34,5 +34,5 @@ def test_what_is_sent_uses_nothing_that_stays_behind(tmp_path: Path) -> None:
     with zipfile.ZipFile(package_zip(tmp_path)) as archive:
         names = [name for name in archive.namelist() if name.endswith(".py")]
         users = [name for name in names if used.search(archive.read(name).decode())]
-    assert "headrace/spark/shipping.py" in names
+    assert "headrace/spark/carrying.py" in names
     assert users == []

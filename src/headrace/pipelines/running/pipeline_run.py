@@ -52,6 +52,7 @@ from headrace.pipelines.running.targets import (
     shaped_for_topic,
 )
 from headrace.pipelines.sources import client_properties
+from headrace.spark.carrying import carried
 from headrace.spark.pools import REAL_TIME, choose_pool, pool_of
 from headrace.spark.refuge import Refuge, Spans
 
@@ -208,7 +209,7 @@ class PipelineRun:
                 return self._start_realtime(rows, flow, state)
             batches = self._batches(flow, state, self.target_of(flow))
         writer = self._writer(rows, flow, state)
-        writer = writer.foreachBatch(batches)
+        writer = writer.foreachBatch(carried(batches))
         return self._triggered(writer, flow, is_once=is_once).start()
 
     def reads(
@@ -447,7 +448,7 @@ def register_sources(spark: "SparkSession") -> None:
     """Let the session know the source of lake tables; that of topics is found by its name."""
     from headrace.spark.tables.source import TableSource
 
-    spark.dataSource.register(TableSource)
+    spark.dataSource.register(carried(TableSource))
 
 
 def now() -> dt.datetime:

@@ -18,6 +18,7 @@ from headrace.lake.data_files import DataFile
 from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.sources import metadata_prefix, source_options, span_options, spans_of
+from headrace.spark.carrying import carried
 from headrace.spark.refuge import OPTION, Refuge, Span, Spans
 from headrace.spark.unreadable import PutAside, Unreadable, chosen, gaps, notes_in
 
@@ -128,7 +129,8 @@ class SettingAside:
 
 def without_unreadable(rows: "DataFrame", source: Source, refuge: Refuge) -> "DataFrame":
     """Rows without those that have an error, for sources that cannot put these aside themselves."""
-    return rows.mapInArrow(_TakeOut(refuge, metadata_prefix(source)), rows.schema)
+    take_out = _TakeOut(refuge, metadata_prefix(source))
+    return rows.mapInArrow(carried(take_out), rows.schema)
 
 
 @dataclass(frozen=True, slots=True)

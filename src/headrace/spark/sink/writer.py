@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from headrace.spark.carrying import Carrier
 from headrace.spark.sink.epochs import Epochs
 from headrace.spark.sink.errors import SinkError, WrongOption
 from headrace.spark.sink.options import SinkOptions, sink_options
@@ -48,7 +49,7 @@ def stream_writer(
     return StreamWriter(sink_options(options), schema)
 
 
-class BatchWriter(DataSourceArrowWriter):
+class BatchWriter(Carrier, DataSourceArrowWriter):
     """Writes a DataFrame."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
@@ -70,7 +71,7 @@ class BatchWriter(DataSourceArrowWriter):
         abort(self._tasks.options, messages, self._epoch.writer)
 
 
-class StreamWriter(DataSourceStreamArrowWriter):
+class StreamWriter(Carrier, DataSourceStreamArrowWriter):
     """Writes the batches of a streaming query."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:

@@ -10,6 +10,7 @@ from pyspark.sql.datasource import DataSource
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from headrace.spark.carrying import Carrier
 from headrace.spark.source.options import client_properties, parse, parse_rows
 from headrace.spark.source.rows import Decoder, row_schema
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
-class DefaultSource(DataSource):
+class DefaultSource(Carrier, DataSource):
     """Topics of any Kafka cluster, read and written without jars."""
 
     @classmethod

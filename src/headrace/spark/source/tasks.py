@@ -10,6 +10,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headrace.spark.carrying import Carrier
 from headrace.spark.refuge import Span
 from headrace.spark.source.brokers import shared_brokers
 from headrace.spark.source.options import SourceOptions
@@ -27,7 +28,7 @@ class ShareOfTopics(InputPartition):
         super().__init__(share)
 
 
-class TaskReader:
+class TaskReader(Carrier):
     """The part of a reader that its tasks use."""
 
     def __init__(self, options: SourceOptions, schema: StructType, decoder: Decoder | None) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from headrace.lake.commits import AddedFile
 from headrace.lake.data_files import folder_of
 from headrace.lake.tables import Table
+from headrace.spark.carrying import carried
 from headrace.spark.tables.schemas import schema_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def _by_python(spark: "SparkSession", table: Table, version: int) -> "DataFrame"
     """Slower, but the partitions' values come from the log."""
     from headrace.spark.tables.source import TableSource
 
-    spark.dataSource.register(TableSource)
+    spark.dataSource.register(carried(TableSource))
     reader = spark.read.format(TableSource.name()).options(
         root=str(table.place.absolute().parent.parent),
         table=table.name,

@@ -34,6 +34,7 @@ from headrace.lake.errors import LakeError
 from headrace.lake.merging import COMMIT_VERSION, Pair, layers_of, merged_rows, pair
 from headrace.lake.reading import read_batches
 from headrace.lake.tables import Table
+from headrace.spark.carrying import Carrier
 from headrace.spark.tables.plans import Position, advanced, bins, planned
 from headrace.spark.tables.schemas import arrow_schema_of, schema_of
 
@@ -128,7 +129,7 @@ class MergedPartition(InputPartition):
     speed_version: int
 
 
-class TableSource(DataSource):
+class TableSource(Carrier, DataSource):
     """A table of the lake; registered by whoever makes the session."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -159,7 +160,7 @@ class TableSource(DataSource):
         return TableStreamReader(self._chosen, schema)
 
 
-class _Reading:
+class _Reading(Carrier):
     """What tasks do, for both readers; only this travels to them."""
 
     def __init__(self, options: TableOptions, schema: StructType) -> None:
