@@ -102,6 +102,67 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
     assert not any("\n" in line or "SQLSTATE" in line for line in found)
 
 
+MERGED = {
+    "sum(price) AS v, count(*) FILTER (WHERE id > 1) AS w": "",
+    "coalesce(sum(id), 0) AS v, CAST(count_if(id > 1) AS INT) AS w": "",
+    "count(DISTINCT id) AS v, count(*) AS w": "v takes each value once (DISTINCT)",
+    "avg(price) AS v, try_sum(id) AS w": "v is avg(...)",
+    "sum(price) / count(*) AS v, count(id) AS w": "v is computed from aggregates",
+    "first(id) AS v, count(*) AS w": "v is first(...)",
+    "sum(id) AS v, max(id) AS w": "w is max(...), and not to be merged by SUM; write w MAX",
+}
+WAYS = {
+    "STREAM(raw.orders) GROUP BY op": "",
+    "STREAM(raw.orders) GROUP BY ALL ORDER BY v": "",
+    "STREAM(raw.orders) GROUP BY op HAVING op > 'a'": "",
+    "(SELECT o.*, explode(array(1, 2)) AS e FROM STREAM(raw.orders) o) GROUP BY op": "",
+    "STREAM(raw.orders) GROUP BY op HAVING count(*) > 1": "HAVING",
+    "STREAM(raw.orders) GROUP BY op LIMIT 3": "LIMIT",
+    "STREAM(raw.orders) GROUP BY op, id": "it groups by id, which is none of its columns",
+    "STREAM(raw.orders) GROUP BY ROLLUP (op)": "add grouping_id()",
+    "STREAM(raw.orders) GROUP BY op, session_window(ts, '1 minute')": "a session may go on",
+    "STREAM(raw.orders) WHERE ts > now() - INTERVAL 1 DAY GROUP BY op": "current_timestamp",
+    "(SELECT DISTINCT op, id FROM STREAM(raw.orders)) GROUP BY op": "DEDUPLICATE BY",
+    "(SELECT op, max(id) AS id FROM STREAM(raw.orders) GROUP BY op) GROUP BY op": "is aggregated",
+    "(SELECT a.op, id FROM STREAM(raw.orders) a JOIN STREAM(raw.orders) b USING (id))"
+    " GROUP BY op": "joins rows",
+}
+
+
+def test_merged_views_that_cannot_be_kept_by_parts_are_told(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    cases = [
+        (f"op, {what} FROM STREAM(raw.orders) GROUP BY op", why) for what, why in MERGED.items()
+    ]
+    cases += [(f"op, sum(id) AS v, count(*) AS w FROM {way}", why) for way, why in WAYS.items()]
+    views = [
+        f"CREATE MERGED VIEW refined.v{n} MERGE (v SUM, w SUM) AS SELECT {text};\n"
+        for n, (text, _) in enumerate(cases)
+    ]
+    functions = """from headrace import pipelines as dp
+from pyspark.sql import functions as F
+
+@dp.merged_view(name="refined.minutes", merge={"n": "sum", "last": "max"})
+def minutes():
+    grouped = dp.read_stream("raw.orders").groupBy(F.window("ts", "1 minute"), "op")
+    made = grouped.agg(F.count("*").alias("count"), F.max("id").alias("last"))
+    return made.select("window.start", "op", F.col("count").alias("n"), "last")
+
+@dp.merged_view(name="refined.often", merge={"count": "sum"})
+def often():
+    return dp.read_stream("raw.orders").groupBy("op").count().where("count > 1")
+"""
+    pipeline = load_folder(tmp_path, {"a.sql": RAW + "".join(views), "b.py": functions})
+    found = [str(one) for one in check(pipeline, spark=spark).problems]
+    wanted = [(f"a.sql:{n + 2}: ", why) for n, (_, why) in enumerate(cases) if why]
+    wanted.append(("b.py:10: ", "HAVING, or a filter after the aggregate"))
+    assert [one.partition(": ")[0] + ": " for one in found] == [place for place, _ in wanted], found
+    for one, (_, why) in zip(found, wanted, strict=True):
+        assert "cannot be kept by parts: " in one
+        assert why in one
+
+
 def test_columns_and_edges_are_as_spark_sees_them(spark: "SparkSession", tmp_path: Path) -> None:
     pipeline = load_folder(
         tmp_path,

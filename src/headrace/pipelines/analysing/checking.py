@@ -14,15 +14,20 @@ from headrace.errors import HeadraceError
 from headrace.pipelines.analysing import graph as graphs
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.graph import Graph
-from headrace.pipelines.model import SOURCES, Pipeline, Sink, StreamingTable
+from headrace.pipelines.model import SOURCES, MergedView, Pipeline, Sink, StreamingTable
 from headrace.pipelines.problems import Problem, in_order, nearest
 from headrace.pipelines.sources import source_options
+from headrace.spark.connect import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TOPICS_TIMEOUT_S = 5.0
 NO_SPARK = "columns were not checked, which takes Spark; what functions read is as it is written"
+NO_PLANS = (
+    "whether merged views can be kept by parts was not checked: a Spark Connect server shows no"
+    " plans; check with --master 'local[1]'"
+)
 Columns = tuple[tuple[str, str], ...]
 """Names and types."""
 
@@ -159,4 +164,7 @@ def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
         for name, schema in analysis.schemas.items()
     }
     found = (*graphs.problems(graph), *promotion.problems(graph), *analysis.problems)
-    return Report(graph, found, tuple(promotion.unpartitioned(pipeline)), columns)
+    notes = tuple(promotion.unpartitioned(pipeline))
+    if is_connect(spark) and any(isinstance(d, MergedView) for d in pipeline.datasets.values()):
+        notes = (NO_PLANS, *notes)
+    return Report(graph, found, notes, columns)

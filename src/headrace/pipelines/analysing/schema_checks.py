@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from headrace.pipelines.analysing import mergeable
 from headrace.pipelines.analysing.analysis import Analysis
+from headrace.pipelines.analysing.plans import plan_of
 from headrace.pipelines.model import (
     Expectation,
     Flow,
@@ -162,6 +164,11 @@ def _check_merged(analysis: Analysis, view: MergedView) -> None:
     if frame is None:
         return
     _check_columns(analysis, view.merge, frame.columns, view.place, view.name)
+    if set(view.merge) <= set(frame.columns) and (plan := plan_of(frame)) is not None:
+        analysis.problems += [
+            Problem(f"{view.name} cannot be kept by parts: {why}", view.place)
+            for why in mergeable.complaints(plan, view.merge)
+        ]
     reads = analysis.reads.get(view.name, [])
     if len(reads) != 1 or not reads[0].is_stream:
         analysis.problems.append(

@@ -1,0 +1,307 @@
+"""Whether the parts of an aggregate, computed batch by batch, add up to the aggregate of all rows.
+
+That is so if one aggregate is on top, each merged column is a sum, a count, a least or a most, all
+groups can be told apart by the view's columns, and whatever is done before looks at one row at a
+time. Everything else is refused: its numbers would be wrong, and nobody would be told.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from headrace.pipelines.analysing.plans import Node, Plan
+
+_WAYS = {
+    "Sum": "sum",
+    "Count": "sum",
+    "CountIf": "sum",
+    "RegrCount": "sum",
+    "Min": "min",
+    "BoolAnd": "min",
+    "Max": "max",
+    "BoolOr": "max",
+}
+"""How the parts of each aggregate function that can be merged are merged."""
+_NAMES = {"Average": "avg"}
+_TRANSPARENT = frozenset(
+    (
+        *("SubqueryAlias", "View", "Sort", "CTERelationDef", "EventTimeWatermark"),
+        *("Repartition", "RepartitionByExpression", "RebalancePartitions"),
+        *("ResolvedHint", "UnresolvedHint"),
+    )
+)
+"""Operators that change no row."""
+_BY_ROW = _TRANSPARENT | {
+    *("Project", "Filter", "Generate", "Expand", "Union", "WithCTE", "CTERelationRef"),
+    *("MapInPandas", "PythonMapInArrow", "MapInArrow"),
+    *("StreamingRelation", "StreamingRelationV2", "LogicalRDD", "LocalRelation", "Range"),
+    *("LogicalRelation", "DataSourceV2Relation", "StreamingDataSourceV2Relation", "OneRowRelation"),
+}
+"""Operators that look at one row at a time, so that it is the same in which batch a row comes."""
+_DUPLICATES = "it finds duplicates within a batch only; write DEDUPLICATE BY (columns), or"
+_WHY = {
+    "Aggregate": "it aggregates what is aggregated, and a batch knows only its own rows",
+    "Deduplicate": _DUPLICATES,
+    "DeduplicateWithinWatermark": _DUPLICATES,
+    "Distinct": _DUPLICATES,
+    "GlobalLimit": "LIMIT takes its rows of each batch",
+    "LocalLimit": "LIMIT takes its rows of each batch",
+    "Offset": "OFFSET leaves out rows of each batch",
+    "Join": "it joins rows with those of the same batch only",
+    "Sample": "it takes a sample",
+    "Window": "a window function sees the rows of one batch only",
+}
+_SUBQUERIES = frozenset(("Exists", "LateralSubquery", "ListQuery", "ScalarSubquery"))
+_ELSEWHERE = "make it a materialized view, which is computed whole"
+_INTEGRAL = re.compile(r"byte|short|integer|long")
+_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
+
+
+class NotMergeable(Exception):
+    """Why a query cannot be kept by parts, and what to do."""
+
+
+def complaints(plan: Plan, merge: Mapping[str, str]) -> list[str]:
+    """All that keeps a query from being merged so; `merge` says by which column how."""
+    try:
+        shape = _shape(plan.root, {})
+    except NotMergeable as error:
+        return [str(error)]
+    found = list(_wrong_columns(shape, merge))
+    found += _hidden_groups(shape, merge)
+    if not plan.is_repeatable:
+        found.append(
+            "it asks for the time or for chance (current_timestamp, rand), so a batch that was"
+            " computed before would be another now; put that into the table that it reads"
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """An aggregate and what is made of it."""
+
+    groups: Sequence[Node]
+    columns: Sequence[tuple[str, int]]
+    """Names and numbers, in the order of the table."""
+    meanings: Mapping[int, Node]
+    """What each number stands for, in terms of the aggregate and what is below it."""
+
+    def meant(self, expression: Node) -> Node:
+        """An expression with what its columns stand for in their place."""
+        if expression.kind == "AttributeReference":
+            return self.meanings.get(expression.id, expression)
+        return replace(
+            expression, children=tuple(self.meant(child) for child in expression.children)
+        )
+
+
+def _shape(node: Node, named: Mapping[int, Node]) -> _Shape:
+    """Go down to the aggregate; `named` has the queries of a WITH clause."""
+    match node.kind:
+        case "WithCTE":
+            queries = [node.children[at] for at in node.fields["cteDefs"]]
+            known = {**named, **{int(one.fields["id"]): one for one in queries}}
+            return _shape(node.children[node.fields["plan"]], known)
+        case "CTERelationRef":
+            return _referred(node, _shape(named[int(node.fields["cteId"])], named))
+        case "Aggregate":
+            _check_below(node.children[0], named)
+            found = node.expressions("aggregateExpressions")
+            made = _Shape(node.expressions("groupingExpressions"), (), {})
+            return _named(made, found)
+        case "Project":
+            return _named(_shape(node.children[0], named), node.expressions("projectList"))
+        case "Filter":
+            shape = _shape(node.children[0], named)
+            if _has_aggregate(shape.meant(node.expression("condition"))):
+                raise NotMergeable(
+                    "HAVING, or a filter after the aggregate, chooses by what a batch alone comes"
+                    " to; leave it out, and choose when reading"
+                )
+            return shape
+        case kind if kind in _TRANSPARENT:
+            return _shape(node.children[0], named)
+        case kind if kind in _BY_ROW and not any(one.kind == "Aggregate" for one in node.all()):
+            raise NotMergeable(
+                "it has no aggregate, so a key may have many rows; write GROUP BY, or make it a"
+                " streaming table"
+            )
+        case kind:
+            raise NotMergeable(_why_not(kind))
+
+
+def _referred(node: Node, shape: _Shape) -> _Shape:
+    """What the name of a WITH clause stands for, under the numbers that it has here."""
+    pairs = zip(node.expressions("output"), shape.columns, strict=True)
+    columns = [(one.fields["name"], one.id, number) for one, (_, number) in pairs]
+    meanings = {number: shape.meanings[old] for _, number, old in columns}
+    return replace(shape, columns=[(n, i) for n, i, _ in columns], meanings=meanings)
+
+
+def _named(shape: _Shape, expressions: Sequence[Node]) -> _Shape:
+    """A shape whose columns are these expressions over what it had."""
+    columns = [(str(one.fields["name"]), one.id) for one in expressions]
+    meanings = {
+        one.id: shape.meant(one.children[0] if one.kind == "Alias" else one) for one in expressions
+    }
+    return replace(shape, columns=columns, meanings=meanings)
+
+
+def _check_below(node: Node, named: Mapping[int, Node]) -> None:
+    """What feeds the aggregate must look at one row at a time."""
+    for one in node.all():
+        if one.kind not in _BY_ROW:
+            raise NotMergeable(_why_not(one.kind))
+        if any(name in _SUBQUERIES for name in one.kinds_within()):
+            raise NotMergeable(f"its subquery sees the rows of one batch only; {_ELSEWHERE}")
+        if one.kind == "CTERelationRef" and int(one.fields["cteId"]) in named:
+            _check_below(named[int(one.fields["cteId"])], named)
+
+
+def _why_not(kind: str) -> str:
+    why = _WHY.get(kind, f"{kind} looks at the rows of one batch only")
+    return f"{why} {_ELSEWHERE}" if why.endswith(" or") else f"{why}; {_ELSEWHERE}"
+
+
+def _wrong_columns(shape: _Shape, merge: Mapping[str, str]) -> Iterator[str]:
+    for name, number in shape.columns:
+        meaning = shape.meanings[number]
+        if name in merge:
+            if why := _why_unmerged(name, meaning, merge[name]):
+                yield why
+        elif _has_aggregate(meaning):
+            way = next(
+                (w for w in ("sum", "min", "max") if not _why_unmerged(name, meaning, w)), ""
+            )
+            advice = f"write MERGE ({name} {way.upper()})" if way else _ELSEWHERE
+            yield f"{name} is an aggregate, and MERGE does not say how to merge it; {advice}"
+
+
+def _why_unmerged(name: str, meaning: Node, how: str) -> str | None:
+    """Why parts of a column, merged so, are not the column of all rows; None if they are."""
+    aggregate = _bare(meaning, how)
+    if aggregate.kind != "AggregateExpression":
+        if not _has_aggregate(aggregate):
+            return f"{name} is no aggregate, so it is a key; leave it out of MERGE"
+        return (
+            f"{name} is computed from aggregates, and parts of that cannot be merged; give each"
+            " aggregate a column of its own, and compute from them when reading"
+        )
+    function = aggregate.children[0].kind
+    called = _called(function)
+    if aggregate.fields["isDistinct"] and _WAYS.get(function) == "sum":
+        return (
+            f"{name} takes each value once (DISTINCT), and the same value may come in two batches;"
+            f" make the value a column of the view and count when reading, or {_ELSEWHERE}"
+        )
+    way = _WAYS.get(function)
+    if way is None:
+        advice = (
+            "keep a sum and a count, and divide when reading" if called == "avg" else _ELSEWHERE
+        )
+        return f"{name} is {called}(...), whose parts cannot be merged; {advice}"
+    if way != how:
+        right = f"write {name} {way.upper()}"
+        return f"{name} is {called}(...), and not to be merged by {how.upper()}; {right}"
+    return None
+
+
+def _called(function: str) -> str:
+    """The name of a function in SQL, of that of Spark's class for it."""
+    words = re.sub(r"(?<!^)(?=[A-Z])", "_", function.removesuffix("Agg")).lower()
+    return _NAMES.get(function, words)
+
+
+def _bare(meaning: Node, how: str) -> Node:
+    """The aggregate within what changes nothing about merging: coalesce(sum, 0), exact casts."""
+    while True:
+        if isinstance(at := meaning.fields.get("replacement"), int):
+            meaning = meaning.children[at]
+        elif (
+            meaning.kind == "Coalesce"
+            and how == "sum"
+            and all(_is_zero(one) for one in meaning.children[1:])
+        ) or (meaning.kind == "Cast" and _is_exact(meaning, how)):
+            meaning = meaning.children[0]
+        else:
+            return meaning
+
+
+def _is_zero(node: Node) -> bool:
+    if node.kind == "Cast":
+        return _is_zero(node.children[0])
+    value = str(node.fields.get("value", ""))
+    return node.kind == "Literal" and re.fullmatch(r"0+(\.0*)?(E.*)?", value) is not None
+
+
+def _is_exact(cast: Node, how: str) -> bool:
+    """Whether it is the same to cast the parts and merge them, or to merge and then cast.
+
+    Of a least or most, casts between numbers keep the order. Of a sum, nothing may be rounded.
+    """
+    wanted = str(cast.fields["dataType"])
+    aggregate = cast.children[0]
+    function = aggregate.children[0] if aggregate.kind == "AggregateExpression" else aggregate
+    if how == "sum" and function.kind in ("Count", "CountIf", "RegrCount"):
+        return _is_number(wanted) and wanted not in ("float", "double")
+    found = _type_of(function.children[0]) if function.children else None
+    if found is None or not _is_number(found) or not _is_number(wanted):
+        return False
+    if how != "sum":
+        return True
+    if _INTEGRAL.fullmatch(found):
+        return _INTEGRAL.fullmatch(wanted) is not None or _DECIMAL.fullmatch(wanted) is not None
+    scales = [_DECIMAL.fullmatch(one) for one in (found, wanted)]
+    return all(scales) and int(scales[0][2]) <= int(scales[1][2])  # type: ignore[index]
+
+
+def _is_number(kind: str) -> bool:
+    return kind in ("float", "double") or bool(
+        _INTEGRAL.fullmatch(kind) or _DECIMAL.fullmatch(kind)
+    )
+
+
+def _type_of(node: Node) -> str | None:
+    """The type of a column, a cast or a literal; of other expressions the plan does not say it."""
+    found: Any = node.fields.get("dataType")
+    return found if isinstance(found, str) else None
+
+
+def _has_aggregate(node: Node) -> bool:
+    return any(one.kind == "AggregateExpression" for one in node.all())
+
+
+def _hidden_groups(shape: _Shape, merge: Mapping[str, str]) -> Iterator[str]:
+    """Groups that the view's columns do not tell apart: their rows would become one."""
+    shown = {
+        meaning
+        for name, number in shape.columns
+        if name not in merge
+        for meaning in _told_by(shape.meanings[number])
+    }
+    for group in shape.groups:
+        name = str(group.fields.get("name", "")) or "an expression"
+        if name == "session_window":
+            yield f"a session may go on in the next batch; {_ELSEWHERE}"
+        elif group.meaning() in shown or group.kind == "Literal":
+            continue
+        elif name == "spark_grouping_id":
+            yield (
+                "ROLLUP, CUBE and GROUPING SETS make rows that only grouping_id() tells apart; add"
+                " grouping_id() AS level to its columns"
+            )
+        else:
+            yield (
+                f"it groups by {name}, which is none of its columns, so that rows of several groups"
+                " would become one; select what it groups by, or write GROUP BY ALL"
+            )
+
+
+def _told_by(meaning: Node) -> Iterator[tuple[Any, ...]]:
+    """The groups that a column tells: itself, and by its start or end a window of time."""
+    yield meaning.meaning()
+    inner = meaning.children[0] if meaning.kind == "GetStructField" else None
+    if inner is not None and inner.fields.get("name") == "window":
+        yield inner.meaning()
