@@ -11,7 +11,7 @@ from headrace.protocol.batches import Record, build_batch, read_header, records_
 from headrace.protocol.compression import Codec
 from headrace.spark.source import compiled, plain
 from headrace.spark.source.errors import DamagedRecords
-from headrace.spark.source.record_columns import Decode, RecordColumns, Wanted
+from headrace.spark.source.record_columns import TIMESTAMP_MS_MAX, Decode, RecordColumns, Wanted
 from headrace.spark.source.record_sets import chunks, walk
 
 EVERYTHING = Wanted(keys=True, values=True, headers=True)
@@ -107,8 +107,8 @@ def test_damaged_bytes_give_what_the_measure_gives_or_an_error(
 
 
 def near(record: Record) -> Record:
-    """Times beyond what 64 bits of microseconds hold are cut to that."""
-    limit = (1 << 63) // 1000 - 1
+    """Times beyond the last by which a table can be parted into days are cut to that."""
+    limit = TIMESTAMP_MS_MAX
     return Record(
         record.offset,
         max(-limit, min(record.timestamp, limit)),

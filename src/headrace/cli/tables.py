@@ -108,6 +108,8 @@ def show_table(
     headrace tables show refined.traffic_by_minute --order "minute DESC"
     headrace tables show raw.orders --where "day = '2026-03-01'" --columns topic,offset
     """
+    from headrace.lake.far_times import python_rows
+
     opened = opened_lake(lake)
     names = [one.strip() for one in columns.split(",")] if columns else None
     if name in opened.views():
@@ -120,10 +122,11 @@ def show_table(
         rows = table.rows(shown, names, where, limit, order)
         total = sum(max(file.rows, 0) for file in table.files(shown))
         said = f"of {counted(total, 'row')} at version {shown}"
+    found = python_rows(rows)
     if as_json:
-        print_json([plain_row(row) for row in rows.to_pylist()])
+        print_json([plain_row(row) for row in found])
         return
-    print_table(rows.column_names, [[cell(v) for v in row.values()] for row in rows.to_pylist()])
+    print_table(rows.column_names, [[cell(v) for v in row.values()] for row in found])
     print_line(f"{rows.num_rows:,} {said}")
 
 
@@ -242,9 +245,10 @@ def show_difference(
 ) -> None:
     """Show rows that one version has and the other has not, and changes of the schema."""
     from headrace.lake.differences import difference
+    from headrace.lake.far_times import python_rows
 
     found = difference(opened_table(lake, name, generation), old, new, limit)
-    added, removed = found.added.to_pylist(), found.removed.to_pylist()
+    added, removed = python_rows(found.added), python_rows(found.removed)
     if as_json:
         print_json(
             {

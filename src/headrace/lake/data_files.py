@@ -5,13 +5,12 @@ which no reader sees, and hands back a description of each. Only a commit that l
 them part of the table; files of a failed attempt stay unseen until vacuum takes them away.
 """
 
-import datetime as dt
 import json
 import os
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
@@ -25,6 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from headrace.lake.errors import IncompatibleSchema, WriteFailed
+from headrace.lake.far_times import date_text, days_of, micros_of, time_text
 from headrace.lake.schemas import conform, type_text
 from headrace.lake.statistics import Statistics
 
@@ -33,6 +33,8 @@ _GROUP_BYTES = 16 << 20
 _GROUP_ROWS = 1 << 20
 _OPEN_FILES_MAX = 32
 """Beyond it the partition that waited longest is closed; more of its rows begin a new file."""
+_YEARS = (-262_143, 262_142)
+"""The wheel reads no partition of years beyond these, and then nothing of the table at all."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _FOLDER_BYTES_MAX = 255
 _UNESCAPED = frozenset(ascii_letters + digits + " !$&()+,-.;@_~")
@@ -177,16 +179,19 @@ def folder_of(name: str, value: str | None) -> str:
     return f"{_escaped(name)[:64]}-{sha256(folder.encode()).hexdigest()}"
 
 
-def partition_text(value: Any) -> str | None:
-    """A partition's value as Delta writes it in its log; Delta takes an empty text for null."""
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, dt.datetime):
-        moment = value.astimezone(dt.UTC) if value.tzinfo else value
-        return moment.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
-    return str(value)
+def partition_texts(column: Any) -> list[str | None]:
+    """Values of a partition column as Delta writes them in its log, years beyond 9999 as Spark.
+
+    Delta takes an empty text for null.
+    """
+    of = column.type
+    if pa.types.is_date(of):
+        days = column.cast(pa.date32()).cast(pa.int32()).to_pylist()
+        return [None if one is None else date_text(one) for one in days]
+    if pa.types.is_timestamp(of):
+        micros = column.cast(pa.timestamp("us", of.tz)).cast(pa.int64()).to_pylist()
+        return [None if one is None else _time_text(one) for one in micros]
+    return [_plain_text(one) for one in column.to_pylist()]
 
 
 def partition_array(text: str | None, of: pa.DataType, rows: int) -> pa.Array:
@@ -194,10 +199,10 @@ def partition_array(text: str | None, of: pa.DataType, rows: int) -> pa.Array:
     if text is None or (text == "" and not pa.types.is_binary(of)):
         return pa.nulls(rows, of)
     if pa.types.is_timestamp(of):
-        moment = dt.datetime.fromisoformat(text)
-        if of.tz and moment.tzinfo is None:
-            moment = moment.replace(tzinfo=dt.UTC)
-        return pa.repeat(pa.scalar(moment, of), rows)
+        micros = pa.scalar(micros_of(text), pa.int64()).cast(pa.timestamp("us", of.tz))
+        return pa.repeat(micros.cast(of), rows)
+    if pa.types.is_date32(of):
+        return pa.repeat(pa.scalar(days_of(text), pa.int32()).cast(of), rows)
     return pa.repeat(pa.scalar(text).cast(of), rows)
 
 
@@ -281,31 +286,49 @@ def _split(rows: Any, by: Sequence[str]) -> Iterator[tuple[tuple[str | None, ...
         return
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     keys = table.select(list(by))
-    distinct = keys.group_by(list(by)).aggregate([]).to_pylist()
-    if len(distinct) == 1:
-        yield _texts(distinct[0], by), table
+    distinct = keys.group_by(list(by)).aggregate([]).select(list(by))
+    texts = list(zip(*(_named(distinct[name], name) for name in by), strict=True))
+    if len(texts) == 1:
+        yield texts[0], table
         return
-    for values in distinct:
+    for number, named in enumerate(texts):
         mask = None
         for name in by:
-            column = keys.column(name)
-            value = values[name]
-            same = pc.is_null(column) if value is None else pc.equal(column, _scalar(value, column))
+            column, value = keys.column(name), distinct[name][number]
+            same = pc.equal(column, value) if value.is_valid else pc.is_null(column)
             mask = same if mask is None else pc.and_kleene(mask, same)
-        yield _texts(values, by), table.filter(mask)
+        yield named, table.filter(mask)
+
+
+def _named(column: Any, name: str) -> list[str | None]:
+    """The texts of a partition column, if every reader understands them."""
+    texts = partition_texts(column)
+    if pa.types.is_temporal(column.type):
+        for text in filter(None, texts):
+            year = int(text[: text.index("-", 1)])
+            if not _YEARS[0] <= year <= _YEARS[1]:
+                raise IncompatibleSchema(
+                    f"column {name} has the value {text}, by which no table can be partitioned:"
+                    " years are at most six digits, up to 262142. Let an expectation drop or"
+                    " quarantine such rows; a time in the wrong unit (milliseconds for seconds) is"
+                    " the usual cause"
+                )
+    return texts
+
+
+def _time_text(micros: int) -> str:
+    return time_text(micros, separator=" ", timespec="microseconds")
+
+
+def _plain_text(value: Any) -> str | None:
+    if value is None or value == "":
+        return None
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _escaped(text: str) -> str:
     """Only ASCII is escaped: Hive's way knows no others, and Spark takes them apart."""
     return "".join(c if c in _UNESCAPED or c > "\x7f" else f"%{ord(c):02X}" for c in text)
-
-
-def _scalar(value: Any, column: Any) -> Any:
-    return pa.scalar(value, column.type)
-
-
-def _texts(values: Mapping[str, Any], by: Sequence[str]) -> tuple[str | None, ...]:
-    return tuple(partition_text(values[name]) for name in by)
 
 
 def check_partition_columns(schema: pa.Schema, by: Sequence[str]) -> None:

@@ -14,9 +14,9 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from headrace.lake.commits import AddedFile, Commit, CommitLog, Token
-from headrace.lake.data_files import partition_text
+from headrace.lake.data_files import partition_texts
 from headrace.lake.errors import TableLost, UnsupportedTable, VersionGone
-from headrace.lake.key_bounds import FileBounds, Span, is_bounded, number_of
+from headrace.lake.key_bounds import FileBounds, Span, is_bounded, numbers
 from headrace.lake.metadata import FEATURES_LEVEL
 
 _FEATURES = {"appendOnly", "invariants", "timestampNtz"}
@@ -125,17 +125,24 @@ def files_of(delta: DeltaTable) -> list[AddedFile]:
     names = ["path", "num_records", "size_bytes"]
     paths, rows, sizes = (found[name].to_pylist() for name in names)
     has_partitions = "partition" in found.column_names
-    partitions = found["partition"].to_pylist() if has_partitions else [{}] * len(paths)
+    partitions = _partition_values(found["partition"]) if has_partitions else [{}] * len(paths)
     return [
         AddedFile(
             version=-1,
             path=unquote(path),
-            partition_values={name: partition_text(value) for name, value in partition.items()},
+            partition_values=partition,
             rows=-1 if count is None else count,
             size_bytes=size_bytes,
         )
         for path, count, size_bytes, partition in zip(paths, rows, sizes, partitions, strict=True)
     ]
+
+
+def _partition_values(column: pa.ChunkedArray) -> list[dict[str, str | None]]:
+    """The partition of each file, as the log has it."""
+    names = [field.name for field in column.type]
+    texts = [partition_texts(values) for values in column.combine_chunks().flatten()]
+    return [dict(zip(names, values, strict=True)) for values in zip(*texts, strict=True)]
 
 
 def bounds_of(delta: DeltaTable, columns: Sequence[str]) -> FileBounds:
@@ -149,10 +156,10 @@ def bounds_of(delta: DeltaTable, columns: Sequence[str]) -> FileBounds:
         index = least.type.get_field_index(name)
         if index < 0 or not is_bounded(least.type.field(index).type):
             continue
-        values = zip(least.field(name).to_pylist(), most.field(name).to_pylist(), strict=True)
-        for file, (low, high) in zip(bounds, values, strict=True):
-            if low is not None and high is not None:
-                file[name] = (number_of(low), number_of(high))
+        low, high = (numbers(bound.field(name)).to_pylist() for bound in (least, most))
+        for file, span in zip(bounds, zip(low, high, strict=True), strict=True):
+            if None not in span:
+                file[name] = span
     return bounds
 
 

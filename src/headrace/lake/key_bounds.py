@@ -5,7 +5,6 @@ where texts may be cut off and times rounded. A column that has a null, or anoth
 nothing out.
 """
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -49,8 +48,8 @@ class KeyBounds:
             if not len(column):
                 spans[name] = span
             elif not column.null_count:
-                found = pc.min_max(column)
-                low, high = number_of(found["min"].as_py()), number_of(found["max"].as_py())
+                found = pc.min_max(numbers(column))
+                low, high = found["min"].as_py(), found["max"].as_py()
                 spans[name] = (
                     (low, high) if span is None else (min(low, span[0]), max(high, span[1]))
                 )
@@ -78,5 +77,8 @@ def is_bounded(of: pa.DataType) -> bool:
     return bool(pa.types.is_integer(of) or pa.types.is_date(of))
 
 
-def number_of(value: int | dt.date) -> int:
-    return value.toordinal() if isinstance(value, dt.date) else value
+def numbers(column: Any) -> Any:
+    """Dates as numbers of days: Python's calendar does not reach as far as Arrow's."""
+    if pa.types.is_date(column.type):
+        return column.cast(pa.date32()).cast(pa.int32())
+    return column

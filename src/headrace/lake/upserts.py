@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from headrace.lake.change_events import key_names, numbered, query
 from headrace.lake.errors import IncompatibleSchema, LakeError
+from headrace.lake.far_times import python_rows
 
 MERGES = ("sum", "min", "max")
 
@@ -97,7 +98,7 @@ class Upsert:
         if not counted.num_rows:
             return rows
         if self.merge is None or self.delete is not None:
-            first = rows.select(list(self.keys)).slice(counted["first"][0].as_py(), 1).to_pylist()
+            first = python_rows(rows.select(list(self.keys)).slice(counted["first"][0].as_py(), 1))
             raise LakeError(
                 f"the key {first[0]} is there {counted['count'][0].as_py()} times in one batch, and"
                 f" {counted.num_rows - 1} further keys more than once; keep one row for each key,"

@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.ipc
 
 from headrace.http.errors import BadRequest, NotAcceptable
 from headrace.http.negotiation import choose
+from headrace.lake.far_times import python_rows, python_values
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -133,7 +135,7 @@ def unique(names: Sequence[str]) -> list[str]:
 def write_json(answer: Answer) -> bytes:
     document = QueryAnswer(
         columns=list(answer.columns),
-        rows=answer.rows.to_pylist(),
+        rows=_rows(answer.rows),
         row_count=answer.rows.num_rows,
         cut=answer.cut,
         versions=dict(answer.versions),
@@ -182,8 +184,14 @@ def chosen_format(name: str | None, accept: str) -> Format:
     return types[chosen]
 
 
+def _rows(rows: pa.Table | FewRows) -> list[dict[str, Any]]:
+    return rows.to_pylist() if isinstance(rows, FewRows) else python_rows(rows)
+
+
 def _flat(column: Any) -> Any:
     type = column.type
+    if pa.types.is_date(type) or pa.types.is_timestamp(type):
+        return _with_far_times(column)
     is_plain = (
         pa.types.is_primitive(type)
         or pa.types.is_string(type)
@@ -195,8 +203,19 @@ def _flat(column: Any) -> Any:
     return pa.chunked_array([pa.array(_texts(column), pa.string())])
 
 
+def _with_far_times(column: Any) -> Any:
+    """Times as Arrow writes them in CSV, but for years that it gets wrong."""
+    values = python_values(column)
+    is_far = pa.array([isinstance(value, str) for value in values], pa.bool_())
+    if not pc.any(is_far).as_py():
+        return column
+    near = pc.if_else(is_far, pa.scalar(None, column.type), column).cast(pa.string())
+    texts = [value.replace("T", " ") if isinstance(value, str) else None for value in values]
+    return pc.coalesce(near, pa.array(texts, pa.string()))
+
+
 def _texts(column: Any) -> Iterator[str | None]:
-    for value in column.to_pylist():
+    for value in python_values(column):
         if value is None:
             yield None
         else:

@@ -52,6 +52,8 @@ class _Plan:
     """Set if rows are looked up by one column alone."""
     columns: Sequence[Column]
     schema: pa.Schema
+    times: Sequence[int]
+    """Which columns have times or dates."""
     versions: Mapping[str, int]
     gathering: Gathering[str, Rows | None] = field(default_factory=Gathering)
 
@@ -76,6 +78,8 @@ class QuickLookups:
         rows = self._rows(plan, question.parameters, running)
         if rows is None or self._database.changes != before:
             return None
+        if any(isinstance(row[number], str) for number in plan.times for row in rows):
+            return None  # DuckDB tells years beyond Python's calendar in words of its own.
         if plan.column is not None:
             self._refresher.note_lookup(plan.name, plan.column)
         return Answer(
@@ -127,6 +131,7 @@ class QuickLookups:
             column=columns[0] if len(columns) == 1 else None,
             columns=[Column(column, type) for column, type in types.items()],
             schema=schema,
+            times=[n for n, of in enumerate(schema.types) if pa.types.is_temporal(of)],
             versions={one.name: one.shown.version for one in tables},
         )
 

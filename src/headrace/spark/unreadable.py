@@ -23,6 +23,7 @@ import msgspec
 import pyarrow as pa
 
 from headrace.lake.data_files import DataFile, FileWriter
+from headrace.lake.far_times import python_values
 from headrace.lake.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, TOLD_BY, UNREADABLE
 from headrace.spark.refuge import Refuge, Span, Spans
 
@@ -161,7 +162,12 @@ def gaps(spans: Spans, notes: Iterable[Note]) -> list[Span]:
 
 def _known(records: Unreadable, source: str) -> pa.Array:
     """What else is known of each record, as JSON."""
-    times = records.timestamp.to_pylist()
+    times = python_values(records.timestamp)
     by = {TOLD_BY: source} if source else {}
-    told = ({"timestamp": None if at is None else at.isoformat(), **by} for at in times)
+    told = ({"timestamp": _iso(at), **by} for at in times)
     return pa.array([json.dumps(one) for one in told], pa.string())
+
+
+def _iso(moment: dt.datetime | str | None) -> str | None:
+    """A time as text; one that is beyond Python's calendar is so already."""
+    return moment.isoformat() if isinstance(moment, dt.datetime) else moment

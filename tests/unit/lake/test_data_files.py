@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from headrace.lake.catalog import Lake
 from headrace.lake.data_files import (
     DataFile,
     FileWriter,
@@ -17,9 +18,10 @@ from headrace.lake.data_files import (
     folder_of,
     label_of,
     partition_array,
-    partition_text,
+    partition_texts,
 )
 from headrace.lake.errors import IncompatibleSchema, WriteFailed
+from headrace.lake.upserting import Files
 from tests.lakes import files_up_to
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("topic", pa.string())])
@@ -121,8 +123,46 @@ def test_a_description_travels_as_json_and_pickle() -> None:
 def test_values_of_partitions_come_back_from_their_text(
     value: object, of: pa.DataType, text: str | None
 ) -> None:
-    assert partition_text(value) == text
+    assert partition_texts(pa.array([value], of)) == [text]
     assert partition_array(text, of, 2).to_pylist() == [value, value]
+
+
+@pytest.mark.parametrize(
+    ("number", "of", "text"),
+    [
+        (20_513_500, pa.date32(), "+58134-01-21"),
+        (-719_529, pa.date32(), "-0001-12-31"),
+        (20_513_500 * 86_400_000_000, pa.timestamp("us", "UTC"), "+58134-01-21 00:00:00.000000"),
+    ],
+)
+def test_days_and_times_beyond_python_s_years_part_a_table_as_spark_would(
+    tmp_path: Path, number: int, of: pa.DataType, text: str
+) -> None:
+    """ARC-4: a record whose time is in the wrong unit must not stop the raw zone."""
+    table = Lake(tmp_path).create(
+        "refined.t", pa.schema([("at", of), ("n", pa.int64())]), partition_by=["at"]
+    )
+    at = pa.array([number, None, 0], pa.int64()).cast(pa.int32() if of == pa.date32() else of)
+    rows = pa.table({"at": at.cast(of), "n": [1, 2, 3]})
+    with table.writer() as writer:
+        writer.write(rows)
+        table.append(writer.close())
+    (far,) = [file for file in table.files() if file.partition_values["at"] == text]
+    assert far.path.startswith(f"{folder_of('at', text)}/")
+    assert table.rows().sort_by("n").equals(rows)
+    files = Files.of(table, table.version)
+    read = [batch for number in range(3) for batch in files.batches(number)]
+    assert pa.Table.from_batches(read).sort_by("n").equals(rows)
+
+
+def test_a_day_that_readers_of_delta_cannot_read_is_refused_before_it_is_written(
+    tmp_path: Path,
+) -> None:
+    schema = pa.schema([("day", pa.date32()), ("n", pa.int64())])
+    far = pa.table({"day": pa.array([95_026_237], pa.int32()).cast(pa.date32()), "n": [1]})
+    with pytest.raises(IncompatibleSchema, match=r"column day has the value \+262143-01-01"):
+        FileWriter(tmp_path, schema, ["day"]).write(far)
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def test_folders_escape_what_paths_cannot_hold_and_stay_short() -> None:

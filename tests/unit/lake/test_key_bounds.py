@@ -21,7 +21,14 @@ def bounds(*rows: tuple[int | None, dt.date | None, str]) -> KeyBounds:
 
 def test_whole_numbers_and_dates_have_bounds() -> None:
     found = bounds((5, DAY, "x"), (3, DAY, "a")).document()
-    assert found == {"id": (3, 5), "day": (DAY.toordinal(), DAY.toordinal())}
+    day = (DAY - dt.date(1970, 1, 1)).days
+    assert found == {"id": (3, 5), "day": (day, day)}
+
+
+def test_dates_beyond_python_s_years_have_bounds_too() -> None:
+    day = pa.array([20_513_500], pa.int32()).cast(pa.date32())
+    found = KeyBounds.of(SCHEMA).with_rows(pa.table({"id": [1], "day": day, "name": ["x"]}))
+    assert found.document()["day"] == (20_513_500, 20_513_500)
 
 
 def test_a_column_with_a_null_rules_nothing_out() -> None:

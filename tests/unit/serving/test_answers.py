@@ -124,3 +124,19 @@ def test_headers_tell_versions_and_cuts() -> None:
         "Headrace-Cut": "rows",
         "Headrace-Scanned": "refined.b",
     }
+
+
+def test_times_beyond_python_s_years_are_written_in_every_form() -> None:
+    far = 1_772_366_400_000 * 1_000_000
+    columns = {
+        "at": pa.array([far, 0, None], pa.timestamp("us", "UTC")),
+        "day": pa.array([20_513_500, 0, None], pa.int32()).cast(pa.date32()),
+    }
+    first, second, _ = json.loads(write_json(answer(columns)))["rows"]
+    assert first == {"at": "+58134-01-21T00:00:00Z", "day": "+58134-01-21"}
+    assert second == {"at": "1970-01-01T00:00:00Z", "day": "1970-01-01"}
+    _, *lines = write_csv(answer(columns)).decode().splitlines()
+    near = {name: column[1:] for name, column in columns.items()}
+    _, *as_usual = write_csv(answer(near)).decode().replace('"', "").splitlines()
+    assert lines[0] == '"+58134-01-21 00:00:00Z","+58134-01-21"'
+    assert [line.replace('"', "") for line in lines[1:]] == as_usual

@@ -63,6 +63,20 @@ def test_values_of_every_type_are_those_that_a_query_finds(of_all_types: ServedL
         assert quick.table.equals(usual.table)
 
 
+def test_times_beyond_python_s_years_are_looked_up_as_a_query_finds_them(
+    served: ServedLake,
+) -> None:
+    schema = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+    table = served.table("refined.far", schema)
+    append(table, pa.table({"id": [7], "at": [1_772_366_400_000 * 1_000_000]}, schema=schema))
+    served.refresh()
+    usual = served.ask("SELECT * FROM refined.far WHERE id = 7")
+    found = served.look_up("refined.far", id="7")
+    assert write_json(found) == write_json(usual)
+    assert b"+58134-01-21T00:00:00Z" in write_json(found)
+    assert found.table.equals(usual.table)
+
+
 def test_rows_beyond_the_limit_are_cut(served: ServedLake) -> None:
     table = served.orders(1, 1, 1)
     served.refresh()

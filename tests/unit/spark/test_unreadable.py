@@ -1,6 +1,7 @@
 """What cannot be read, put aside by tasks: files, and notes of what was looked at."""
 
 import datetime as dt
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,17 @@ def test_what_is_put_aside_is_a_file_of_quarantine_and_a_note(refuge: Refuge) ->
         b"{torn",
         '{"timestamp": "2026-03-01T12:00:00+00:00", "_source": "orders"}',
     )
+
+
+def test_a_record_whose_time_is_beyond_python_s_years_is_put_aside_too(refuge: Refuge) -> None:
+    """ARC-4: nothing that a producer sends may stop those who read it."""
+    far = pa.array([1_772_366_400_000 * 1_000_000], pa.timestamp("us", "UTC"))
+    aside = PutAside(refuge)
+    aside.put(replace(unreadable(6), timestamp=far))
+    aside.finish()
+    (note,) = notes_in(Path(refuge.notes))
+    rows = pq.ParquetFile(Path(refuge.place) / note.files[0].path).read()
+    assert '"timestamp": "+58134-01-21T00:00:00Z"' in rows["row"][0].as_py()
 
 
 def test_a_task_that_is_tried_again_takes_the_place_of_the_first_try(refuge: Refuge) -> None:

@@ -8,6 +8,7 @@ read once, however many rules about rows there are; rules about whole batches co
 import base64
 import datetime as dt
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.lake.far_times import python_rows
 from headrace.lake.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, UNREADABLE
 from headrace.pipelines.model import (
     ERROR,
@@ -250,7 +252,7 @@ def _refused_rows(
     if not count:
         return pa.RecordBatch.from_pylist([], QUARANTINE_SCHEMA)
     refused = batch.filter(is_refused)
-    rows = refused.select(columns).to_pylist()
+    rows = python_rows(refused.select(columns))
     content: dict[str, Any] = {
         QUARANTINED_AT: pa.array([now] * count, pa.timestamp("us", "UTC")),
         "table": pa.array([checks.table] * count),
@@ -258,7 +260,7 @@ def _refused_rows(
         "rule": rules.filter(is_refused),
         "reason": reasons.filter(is_refused),
         "payload": _column(refused, PAYLOAD, pa.binary()),
-        "row": pa.array([json.dumps(row, default=_plain) for row in rows], pa.string()),
+        "row": pa.array([_json(row) for row in rows], pa.string()),
     }
     content |= {name: _column(refused, name, kind) for name, kind in _PLACE.items()}
     return pa.RecordBatch.from_arrays(
@@ -274,6 +276,24 @@ def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
         if pa.types.is_integer(found.type) == pa.types.is_integer(kind):
             return found.cast(kind)
     return pa.nulls(batch.num_rows, kind)
+
+
+def _json(row: dict[str, Any]) -> str:
+    """A row as JSON, which has no numbers for NaN and infinity: these are texts, as in Spark."""
+    try:
+        return json.dumps(row, default=_plain, allow_nan=False)
+    except ValueError:
+        return json.dumps(_with_texts(row), default=_plain)
+
+
+def _with_texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_texts(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_texts(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _plain(value: object) -> object:

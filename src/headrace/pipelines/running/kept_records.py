@@ -1,12 +1,12 @@
 """Records as quarantine keeps them: where they were, and the bytes that they were."""
 
-import datetime as dt
 import json
 from dataclasses import dataclass
 from typing import Any, Self
 
 import pyarrow as pa
 
+from headrace.lake.far_times import micros_of
 from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
 from headrace.pipelines.sources import client_properties, source_options
 
@@ -19,8 +19,8 @@ class KeptRecord:
     """What is known of one record but for where it was."""
 
     payload: bytes | None = None
-    moment: dt.datetime | None = None
-    """When it was sent or stored."""
+    micros: int | None = None
+    """When it was sent or stored, in microseconds since 1970."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class KeptRecords:
         for row in rows.select([*PLACE, "payload", "row"]).to_pylist():
             place = (row["topic"], row["partition"], row["offset"])
             if None not in place and (place not in found or found[place].payload is None):
-                found[place] = KeptRecord(row["payload"], _moment(row["row"]))
+                found[place] = KeptRecord(row["payload"], _micros(row["row"]))
         return cls(found)
 
     def places(self) -> pa.Table:
@@ -63,7 +63,7 @@ class KeptRecords:
         columns = _of_payloads(payloads, source, settings)
         for number, name in enumerate(names):
             columns[name] = pa.array([place[number] for place in wanted])
-        times = [self.records[place].moment for place in wanted]
+        times = [self.records[place].micros for place in wanted]
         prefix = names[0].removesuffix(PLACE[0])
         columns[f"{prefix}timestamp"] = pa.array(times, pa.timestamp("us", "UTC"))
         arrays = [
@@ -88,12 +88,11 @@ def _of_payloads(payloads: Any, source: Source, settings: PipelineSettings) -> d
     return {**columns, ERROR: found.errors, PAYLOAD: payloads}
 
 
-def _moment(row: str | None) -> dt.datetime | None:
+def _micros(row: str | None) -> int | None:
     """The record's time, where a refused row tells one in the words of JSON."""
     told = json.loads(row) if row else None
     found = told.get("timestamp") if isinstance(told, dict) else None
     try:
-        moment = dt.datetime.fromisoformat(found) if isinstance(found, str) else None
+        return micros_of(found) if isinstance(found, str) else None
     except ValueError:
         return None  # A column of the flow's own, that only has the name.
-    return moment if moment is None or moment.tzinfo else moment.replace(tzinfo=dt.UTC)

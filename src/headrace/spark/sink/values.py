@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from headrace.lake.far_times import python_values
+
 ENCODER = msgspec.json.Encoder(decimal_format="number")
 
 
@@ -24,6 +26,6 @@ def json_values(batch: Any) -> list[bytes | str | None]:
 def rows_of(batch: Any) -> Iterator[dict[str, Any]]:
     """The rows of a RecordBatch as Python values."""
     names = batch.schema.names
-    columns = [column.to_pylist(maps_as_pydicts="strict") for column in batch.columns]
+    columns = [python_values(column, maps_as_dicts=True) for column in batch.columns]
     for row in zip(*columns, strict=True):
         yield dict(zip(names, row, strict=True))

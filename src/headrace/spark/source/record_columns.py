@@ -14,8 +14,11 @@ import pyarrow as pa
 BLOCK_FIELDS = 6
 """Start and end in the buffer, count, base offset, base timestamp, append time or NO_TIME."""
 NO_TIME = -(1 << 63)
-TIMESTAMP_MS_MAX = (1 << 63) // 1000 - 1
-"""Beyond it a time has no microseconds in 64 bits: it is taken for the last that has."""
+TIMESTAMP_MS_MAX = 8_210_235_340_800_000
+"""The year 262142, the last by which Delta's readers let a table be parted into days.
+
+A time beyond it is taken for it; from the year 294247 on it would have no microseconds in 64 bits.
+"""
 
 PLAIN_CHUNK_BYTES_MAX = 1 << 20
 PLAIN_BYTES_MAX = 4 << 20

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import math
 from typing import Any
 
 import pyarrow as pa
@@ -110,3 +111,21 @@ def test_rows_with_times_bytes_and_numbers_become_json() -> None:
 def test_refused_rows_have_the_columns_of_quarantine() -> None:
     split = checks(Violation.QUARANTINE).split(batch(id=[1], _broken_0=[True]), NOW)
     assert split.refused.schema == QUARANTINE_SCHEMA
+
+
+def test_a_time_beyond_python_s_years_is_quarantined_like_any_other() -> None:
+    """ARC-4: the row that an expectation is there to catch."""
+    far = pa.array([1_772_366_400_000 * 1_000_000], pa.timestamp("us", "UTC"))
+    rows = pa.record_batch({"at": far, "_broken_0": pa.array([True])})
+    (refused,) = checks(Violation.QUARANTINE).split(rows, NOW).refused.to_pylist()
+    assert json.loads(refused["row"]) == {"at": "+58134-01-21T00:00:00Z"}
+
+
+def test_what_json_has_no_number_for_is_text_as_in_spark() -> None:
+    found = [{"x": [math.nan, 1.5]}, {"x": [math.inf, -math.inf]}]
+    rows = batch(inner=found, y=[math.nan, 0.5], _broken_0=[True, True])
+    refused = checks(Violation.QUARANTINE).split(rows, NOW).refused.to_pylist()
+    assert [json.loads(row["row"], parse_constant=pytest.fail) for row in refused] == [
+        {"inner": {"x": ["NaN", 1.5]}, "y": "NaN"},
+        {"inner": {"x": ["Infinity", "-Infinity"]}, "y": 0.5},
+    ]

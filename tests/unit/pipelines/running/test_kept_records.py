@@ -12,6 +12,7 @@ from headrace.pipelines.running.kept_records import KeptRecord, KeptRecords
 NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 SOURCE = Source("orders", Place("pipeline.toml", 1), format="json", schema="id BIGINT")
 SETTINGS = PipelineSettings("shop")
+NOON_MICROS = int(NOON.timestamp()) * 1_000_000
 COLUMNS = pa.schema(
     [
         ("id", pa.int64()),
@@ -37,18 +38,20 @@ def test_each_record_is_there_once_with_its_bytes_if_any_row_has_them() -> None:
         {"offset": 3, "row": '{"id": 1}'},
         {"offset": 3, "payload": b"x", "row": f'{{"timestamp": "{NOON.isoformat()}"}}'},
         {"offset": 4, "payload": b"y", "row": '{"timestamp": "noon"}'},
+        {"offset": 5, "payload": b"y", "row": '{"timestamp": "+58134-01-21T00:00:00Z"}'},
         {"offset": None, "payload": b"z"},
     )
     assert KeptRecords.of(rows).records == {
-        ("orders", 0, 3): KeptRecord(b"x", NOON),
+        ("orders", 0, 3): KeptRecord(b"x", NOON_MICROS),
         ("orders", 0, 4): KeptRecord(b"y", None),
+        ("orders", 0, 5): KeptRecord(b"y", 1_772_366_400_000 * 1_000_000),
     }
 
 
 def test_bytes_become_the_columns_of_the_source_as_far_as_they_are_known() -> None:
     kept = KeptRecords(
         {
-            ("orders", 0, 3): KeptRecord(b'{"id": 7}', NOON),
+            ("orders", 0, 3): KeptRecord(b'{"id": 7}', NOON_MICROS),
             ("orders", 1, 5): KeptRecord(b"{torn"),
             ("orders", 1, 6): KeptRecord(None),
             ("orders", 1, 7): KeptRecord(b'{"id": 8}'),

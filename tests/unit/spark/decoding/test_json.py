@@ -72,6 +72,8 @@ def error(ddl: str, payload: bytes) -> str | None:
         ),
         ("TIMESTAMP", '"2026-11-17T09:18"', dt.datetime(2026, 11, 17, 9, 18, tzinfo=dt.UTC)),
         ("TIMESTAMP", '"1969-12-31"', dt.datetime(1969, 12, 31, tzinfo=dt.UTC)),
+        ("TIMESTAMP", "253402300799", dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.UTC)),
+        ("TIMESTAMP", "-62135596800", dt.datetime(1, 1, 1, tzinfo=dt.UTC)),
         ("TIMESTAMP", "1700000000", dt.datetime(2023, 11, 14, 22, 13, 20, tzinfo=dt.UTC)),
         ("TIMESTAMP_NTZ", '"2026-11-17T09:18:17"', dt.datetime(2026, 11, 17, 9, 18, 17)),
         ("DECIMAL(10,2)", "12.345", Decimal("12.35")),
@@ -176,6 +178,24 @@ def test_a_bad_payload_says_why(payload: bytes, expected: str) -> None:
         ("m MAP<STRING, DATE>", b'{"m": {"k": "x"}}', "m[]: 'x' is not a DATE"),
         ("d DATE", b'{"d": "2023-02-29"}', "d: '2023-02-29' is not a DATE"),
         ("t TIMESTAMP", b'{"t": "2023-02-28T25:00"}', "t: '2023-02-28T25:00' is not a TIMESTAMP"),
+        (
+            "t TIMESTAMP",
+            b'{"t": 1772366400000}',
+            "t: '1772366400000' seconds since 1970 are beyond the years 1 to 9999; are they"
+            " milliseconds?",
+        ),
+        (
+            "t TIMESTAMP",
+            b'{"t": -62135596801}',
+            "t: '-62135596801' seconds since 1970 are beyond the years 1 to 9999; are they"
+            " milliseconds?",
+        ),
+        (
+            "t TIMESTAMP",
+            b'{"t": 99999999999999999999}',
+            "t: '99999999999999999999' seconds since 1970 are beyond the years 1 to 9999; are they"
+            " milliseconds?",
+        ),
         (
             "t TIMESTAMP_NTZ",
             b'{"t": "2023-02-28T05:00Z"}',

@@ -38,3 +38,10 @@ def test_types_become_what_spark_makes_of_them() -> None:
 def test_columns_that_are_null_are_left_out_and_a_row_of_nulls_is_a_tombstone() -> None:
     batch = pa.record_batch({"a": pa.array([1, None]), "b": pa.array([None, None], pa.int32())})
     assert json_values(batch) == [b'{"a":1}', None]
+
+
+def test_times_beyond_python_s_years_are_written_as_spark_writes_them() -> None:
+    far = pa.array([1_772_366_400_000 * 1_000_000], pa.timestamp("us", "UTC"))
+    seen = pa.MapArray.from_arrays([0, 1], pa.array(["a"]), far)
+    (value,) = json_values(pa.record_batch({"at": far, "seen": seen}))
+    assert value == b'{"at":"+58134-01-21T00:00:00Z","seen":{"a":"+58134-01-21T00:00:00Z"}}'

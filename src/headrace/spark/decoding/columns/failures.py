@@ -31,6 +31,7 @@ BAD_LENGTH = 50
 BAD_BRANCH = 51
 BAD_SYMBOL = 52
 BAD_BOOLEAN = 53
+TOO_FAR = 54
 
 MESSAGES = {
     EMPTY: "the payload is empty",
@@ -43,6 +44,8 @@ MESSAGES = {
     TRAILING: "not JSON: {excerpt} follows the value at byte {position}",
     NOT_AN_OBJECT: "not a JSON object but {excerpt}",
     UNFIT: "{path}: {excerpt} is not a {type}",
+    TOO_FAR: "{path}: {excerpt} seconds since 1970 are beyond the years 1 to 9999; are they"
+    " milliseconds?",
     MISSING: "{path} is NOT NULL but there is no value",
     TOO_MANY: "not CSV of this schema: more fields than the {count} columns",
     TOO_FEW: "not CSV of this schema: fewer fields than the {count} columns",

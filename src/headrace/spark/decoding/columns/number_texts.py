@@ -28,13 +28,18 @@ MINUS, PLUS, POINT, ZERO, NINE = 45, 43, 46, 48, 57
 
 
 @compiled
-def note_unfit(noted: Any, row: int, start: int, end: int, column: int) -> None:
+def note(noted: Any, code: int, row: int, start: int, end: int, column: int) -> None:
     codes, fault_starts, fault_ends, fault_columns = noted
     if codes[row] == 0:
-        codes[row] = UNFIT
+        codes[row] = code
         fault_starts[row] = start
         fault_ends[row] = end
         fault_columns[row] = column
+
+
+@compiled
+def note_unfit(noted: Any, row: int, start: int, end: int, column: int) -> None:
+    note(noted, UNFIT, row, start, end, column)
 
 
 @compiled

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from headrace.spark.decoding.columns.failures import TOO_FAR
 from headrace.spark.decoding.columns.memory import byte_at, compiled
-from headrace.spark.decoding.columns.number_texts import integer_of, note_unfit
+from headrace.spark.decoding.columns.number_texts import integer_of, note, note_unfit
 from headrace.spark.decoding.columns.spans import INTEGER, NULL, STRING
 
 MICROS = 1_000_000
 DAY_SECONDS = 86_400
-SECONDS_MAX = 9_000_000_000_000
-"""Beyond this microseconds do not fit into 64 bits."""
+SECONDS_MIN, SECONDS_MAX = -62_135_596_800, 253_402_300_799
+"""The years 1 to 9999: a number beyond them is in a smaller unit."""
 
 MONTH_DAYS = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31])
 
@@ -160,7 +161,11 @@ def to_timestamps(
     is_valid: Any,
     noted: Any,
 ) -> None:
-    """Texts, and integers as seconds since 1970 as Spark reads them."""
+    """Texts, and integers as seconds since 1970 as Spark reads them.
+
+    Beyond the years 1 to 9999, where Spark goes on, someone has sent milliseconds: nobody who is
+    given the year 58134 finds out as quickly as by a refusal.
+    """
     for index in range(len(starts)):
         kind = kinds[index]
         if kind <= NULL:
@@ -170,7 +175,9 @@ def to_timestamps(
             value, fits = micros_of(data, starts[index], ends[index], has_zone)
         elif kind == INTEGER and has_zone:
             value, fits = integer_of(data, starts[index], ends[index])
-            fits = fits and -SECONDS_MAX <= value <= SECONDS_MAX
+            if not fits or value < SECONDS_MIN or value > SECONDS_MAX:
+                note(noted, TOO_FAR, rows[index], starts[index], ends[index], column)
+                continue
             value *= MICROS
         if fits:
             values[index] = value
