@@ -5,8 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.lake.errors import IncompatibleSchema
 from headrace.lake.reading import dataset, quoted, run_sql
-from headrace.lake.schemas import type_text
+from headrace.lake.schemas import evolution, type_text
 from headrace.lake.tables import Table
 
 
@@ -23,7 +24,7 @@ class Difference:
 
 
 def difference(table: Table, old_version: int, new_version: int, limit: int) -> Difference:
-    """Compare two versions by the columns that both have.
+    """Compare two versions by the columns that both have, in the wider of their types.
 
     Files that both versions have hold the same rows, so only the others are read.
     """
@@ -31,16 +32,16 @@ def difference(table: Table, old_version: int, new_version: int, limit: int) -> 
     new_files = {file.path: file for file in table.files(new_version)}
     old_schema = table.schema_at(old_version)
     new_schema = table.schema_at(new_version)
-    shared = pa.schema([field for field in new_schema if field.name in old_schema.names])
+    shared = _shared(old_schema, new_schema)
     by = [name for name in table.partition_by if name in shared.names]
-    relations = {
-        "old": dataset(
-            table.place, [f for path, f in old_files.items() if path not in new_files], shared, by
-        ),
-        "new": dataset(
-            table.place, [f for path, f in new_files.items() if path not in old_files], shared, by
-        ),
-    }
+    relations = {}
+    for name, version, files, others in (
+        ("old", old_version, old_files, new_files),
+        ("new", new_version, new_files, old_files),
+    ):
+        read = [file for path, file in files.items() if path not in others]
+        table.check_files(read, version)
+        relations[name] = dataset(table.place, read, shared, by)
     columns = ", ".join(map(quoted, shared.names))
     added, rows_added = _except("new", "old", columns, relations, limit)
     removed, rows_removed = _except("old", "new", columns, relations, limit)
@@ -66,6 +67,25 @@ def schema_changes(old: pa.Schema, new: pa.Schema) -> list[str]:
             before = type_text(old.field(field.name).type)
             changes.append(f"column {field.name} was {before} and is {type_text(field.type)}")
     return changes
+
+
+def _shared(old: pa.Schema, new: pa.Schema) -> pa.Schema:
+    """The columns that both have.
+
+    A column may be narrower in the newer of two versions: the older may be given second, or have
+    been restored.
+    """
+    return pa.schema(
+        [_wider(old.field(field.name), field) for field in new if field.name in old.names]
+    )
+
+
+def _wider(one: pa.Field, other: pa.Field) -> pa.Field:
+    first, second = (pa.schema([field.with_nullable(True)]) for field in (one, other))
+    try:
+        return evolution(first, second).schema.field(0)
+    except IncompatibleSchema:
+        return evolution(second, first).schema.field(0)
 
 
 def _except(

@@ -251,7 +251,7 @@ class Table:
         delta = self._delta(version)
         files = files_of(delta)
         if version is not None:
-            self._check_files(files, version)
+            self.check_files(files, version)
         by = delta.metadata().partition_columns
         return reading.dataset(self.place, files, arrow_schema(delta.schema()), by)
 
@@ -404,7 +404,8 @@ class Table:
             )
         return additions(files)
 
-    def _check_files(self, files: Sequence[AddedFile], version: int) -> None:
+    def check_files(self, files: Sequence[AddedFile], version: int) -> None:
+        """Refuse to read a version of which vacuum has taken files away."""
         missing = [file.path for file in files if not (self.place / file.path).exists()]
         if missing:
             raise VersionGone(

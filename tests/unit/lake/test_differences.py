@@ -7,8 +7,9 @@ import pytest
 
 from headrace.lake.catalog import Lake
 from headrace.lake.differences import difference
+from headrace.lake.errors import VersionGone
 from headrace.lake.tables import Table
-from tests.lakes import numbers
+from tests.lakes import appended, numbers
 
 SCHEMA = pa.schema([("id", pa.int32()), ("name", pa.string())])
 
@@ -52,3 +53,34 @@ def test_changes_of_the_schema_are_told_in_words(table: Table) -> None:
     ]
     assert (found.rows_added, found.rows_removed) == (0, 0)
     assert difference(table, 2, 1, 10).schema_changes[0] == "column price double was removed"
+
+
+def test_versions_of_a_widened_column_are_compared_either_way_round_and_over_a_restore(
+    tmp_path: Path,
+) -> None:
+    inner = pa.struct([("a", pa.int32())])
+    table = Lake(tmp_path).create("refined.t", pa.schema([("id", pa.int32()), ("s", inner)]))
+    appended(table, [{"id": 1, "s": {"a": 1}}])
+    wider = pa.struct([("a", pa.int64()), ("b", pa.string())])
+    table.evolve(pa.schema([("id", pa.int64()), ("s", wider)]))
+    large = {"id": 1 << 40, "s": {"a": 1 << 41, "b": "x"}}
+    appended(table, [large])
+    there = difference(table, 1, 3, 10)
+    back = difference(table, 3, 1, 10)
+    assert (there.added.to_pylist(), there.rows_removed) == ([large], 0)
+    assert (back.removed.to_pylist(), back.rows_added) == ([large], 0)
+    table.restore(1)
+    restored = difference(table, 3, table.version, 10)
+    assert (restored.removed.to_pylist(), restored.rows_added) == ([large], 0)
+
+
+@pytest.mark.parametrize("versions", [(1, 3), (3, 1)])
+def test_a_version_whose_files_vacuum_took_is_told(table: Table, versions: tuple[int, int]) -> None:
+    numbers(table, 1)
+    numbers(table, 2)
+    gone = [table.place / file.path for file in table.files(1)]
+    table.optimize()
+    for path in gone:
+        path.unlink()
+    with pytest.raises(VersionGone, match=r"version 1 of raw\.orders cannot be read any more"):
+        difference(table, *versions, 10)
