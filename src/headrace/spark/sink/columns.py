@@ -24,6 +24,8 @@ IGNORED = frozenset({"offset", "timestampType"})
 
 ANY_PARTITION = -1
 NOW = 0
+FIRST_MS = 1
+"""The earliest time that librdkafka can be told: it takes 0 for none, and puts the moment in."""
 
 Payload = bytes | str | None
 Headers = list[tuple[str, bytes | None]]
@@ -199,4 +201,4 @@ def _milliseconds(column: Any) -> list[int]:
     import pyarrow as pa
 
     micros = column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64())
-    return [NOW if one is None else one // 1000 for one in micros.to_pylist()]
+    return [NOW if one is None else one // 1000 or FIRST_MS for one in micros.to_pylist()]

@@ -69,6 +69,13 @@ def test_every_part_of_a_record_has_its_column() -> None:
     assert rows.timestamps_ms == [int(at.timestamp() * 1000), 0]
 
 
+def test_the_first_moment_of_1970_is_not_taken_for_now() -> None:
+    columns = columns_of(schema(value=StringType(), timestamp=TimestampType()), options(topic="x"))
+    at = pa.array([0, 999, 1000, None], pa.timestamp("us", tz="UTC"))
+    rows = columns.rows(pa.record_batch({"value": ["a"] * 4, "timestamp": at}))
+    assert rows.timestamps_ms == [1, 1, 1, 0]
+
+
 def test_the_option_topic_goes_before_the_column() -> None:
     columns = columns_of(schema(value=StringType(), topic=StringType()), options(topic="out"))
     assert columns.rows(pa.record_batch({"value": ["a"], "topic": ["x"]})).topics is None
