@@ -116,6 +116,8 @@ def test_bounds_are_offsets_or_times(
     assert values(**times) == [90, 91, 92, 93]
     late = json.dumps({topic: {"0": base_ms + 96, "1": base_ms + 98}})
     assert values(startingOffsetsByTimestamp=late) == [96, 98, 99]
+    with pytest.raises(Exception, match="endingOffsets is 2, which is before it"):
+        values(startingTimestamp=str(base_ms + 90), endingOffsets=ends)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from headrace.spark.source.filters import Pushed, pushed
 from headrace.spark.source.offsets import LATEST, Positions
 from headrace.spark.source.options import SourceOptions
 from headrace.spark.source.planning import ranges_between, shares_of
-from headrace.spark.source.resolving import places_of, resolved, subscribed
+from headrace.spark.source.resolving import check_order, places_of, resolved, subscribed
 from headrace.spark.source.rows import Decoder
 from headrace.spark.source.tasks import ShareOfTopics, TaskReader
 
@@ -28,8 +28,10 @@ class BatchReader(TaskReader, DataSourceReader):
         brokers = shared_brokers(options.properties)
         topics = subscribed(brokers, options.subscription)
         places = places_of(topics, options.subscription)
-        start = self._not_older(brokers, resolved(brokers, places, options.start))
+        begin = resolved(brokers, places, options.start)
         end = resolved(brokers, places, options.end)
+        check_order(begin, end, (options.start, options.end))
+        start = self._not_older(brokers, begin)
         topic_ids = {topic.name: topic.topic_id for topic in topics}
         ranges = list(self._pushed.narrowed(ranges_between(start, end, topic_ids)))
         shares = shares_of(ranges, options.tasks_min, options.task_rows_max)

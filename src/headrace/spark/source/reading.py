@@ -268,8 +268,8 @@ class RangeReader:
         visible = part.last_stable_offset if is_committed else part.high_watermark
         if visible < cursor.range.end:
             return OffsetNotAvailable(
-                f"{cursor.range.place} is known up to offset {visible} only,"
-                f" and {cursor.range.end} was seen before"
+                f"{cursor.range.place} is to be read up to offset {cursor.range.end}, and its"
+                f" {'committed ' if is_committed else ''}records end at {visible}"
             )
         cursor.empty_answers += 1
         if cursor.empty_answers >= EMPTY_ANSWERS_MAX:

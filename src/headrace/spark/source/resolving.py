@@ -69,3 +69,14 @@ def _at_times(brokers: Brokers, times_ms: Positions, bound: Bound) -> Positions:
     if unmatched:
         found |= brokers.offsets(dict.fromkeys(unmatched, LATEST))
     return found
+
+
+def check_order(start: Positions, end: Positions, options: tuple[Bound, Bound]) -> None:
+    """Refuse a batch that ends before it begins: it would be empty, and look as if all was read."""
+    crossed = sorted(place for place, at in start.items() if at > end[place])
+    if crossed:
+        place = crossed[0]
+        raise SourceError(
+            f"{place}: {options[0].option} is offset {start[place]} there, and"
+            f" {options[1].option} is {end[place]}, which is before it"
+        )
