@@ -8,6 +8,8 @@ import pyarrow as pa
 from headrace.lake.catalog import Lake
 from headrace.pipelines.analysing.analysis import Analysis
 from headrace.pipelines.analysing.checking import check, check_topics
+from headrace.pipelines.analysing.fingerprints import plan_text
+from headrace.pipelines.analysing.plans import is_repeatable
 from headrace.pipelines.analysing.spark_errors import quiet
 from headrace.testing.process import BrokerProcess
 from tests.declared_pipelines import SETTINGS, load_folder
@@ -161,6 +163,42 @@ def often():
     for one, (_, why) in zip(found, wanted, strict=True):
         assert "cannot be kept by parts: " in one
         assert why in one
+
+
+def test_a_plan_tells_the_same_each_time_and_what_is_of_the_moment(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Views are computed anew where it differs, or where the clock or chance is asked."""
+    sql = (
+        RAW
+        + """
+    CREATE TEMPORARY VIEW v AS SELECT id, op FROM raw.orders WHERE id > 1;
+    CREATE MATERIALIZED VIEW refined.plain AS SELECT op, (SELECT max(id) FROM v) AS n FROM v;
+    CREATE MERGED VIEW refined.m MERGE (n SUM) AS
+      SELECT op, count(*) AS n FROM STREAM(raw.orders) GROUP BY op;
+    CREATE MATERIALIZED VIEW refined.now AS SELECT max(current_timestamp()) AS at FROM v;
+    CREATE MATERIALIZED VIEW refined.today AS SELECT id FROM raw.orders WHERE ts > current_date();
+    CREATE MATERIALIZED VIEW refined.chance AS SELECT id FROM v WHERE rand() > 0.5;
+    """
+    )
+    functions = """from headrace import pipelines as dp
+from pyspark.sql import functions as F
+
+@dp.materialized_view(name="refined.f")
+def f():
+    return dp.read("v").withColumn("twice", F.udf(lambda n: 2 * n)("id"))
+"""
+    pipeline = load_folder(tmp_path, {"a.sql": sql, "b.py": functions})
+    analyses = [Analysis(spark, pipeline) for _ in range(2)]
+    for analysis in analyses:
+        analysis.run()
+    frames, again = (analysis.frames for analysis in analyses)
+    passing = {name for name, frame in frames.items() if not is_repeatable(frame)}
+    assert sorted(passing) == ["refined.chance", "refined.now", "refined.today"]
+    lasting = frames.keys() - passing
+    assert {one: plan_text(frames[one]) for one in lasting} == {
+        one: plan_text(again[one]) for one in lasting
+    }
 
 
 def test_columns_and_edges_are_as_spark_sees_them(spark: "SparkSession", tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ rows. From any other they are kept away, and go to quarantine.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from types import CodeType, FunctionType
-from typing import Any
+from types import CodeType
 
+from headrace.pipelines.analysing.called_functions import called
 from headrace.pipelines.analysing.original_bytes import speaks_of
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.model import ERROR, Pipeline, Query, TemporaryView
@@ -58,33 +58,7 @@ def names_errors(query: Query) -> bool:
     """Whether `_error` stands in the text of a query, or in a function or those that it calls."""
     if isinstance(query, str):
         return speaks_of(query, ERROR)
-    return any(_has_word(function.__code__) for function in _called(query, set()))
-
-
-def _called(function: Any, seen: set[Any]) -> Iterator[FunctionType]:
-    """A function, and those of its globals and closure that are no installed package's."""
-    function = getattr(function, "__wrapped__", function)
-    if not isinstance(function, FunctionType) or function in seen:
-        return
-    seen.add(function)
-    if "site-packages" in function.__code__.co_filename:
-        return
-    yield function
-    named = [function.__globals__.get(name) for name in _names_of(function.__code__)]
-    for cell in function.__closure__ or ():
-        try:
-            named.append(cell.cell_contents)
-        except ValueError:
-            continue  # Not assigned yet.
-    for one in named:
-        yield from _called(one, seen)
-
-
-def _names_of(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for one in code.co_consts:
-        if isinstance(one, CodeType):
-            yield from _names_of(one)
+    return any(_has_word(function.__code__) for function in called(query))
 
 
 def _has_word(code: CodeType) -> bool:

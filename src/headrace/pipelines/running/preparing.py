@@ -15,8 +15,10 @@ from headrace.lake.metadata import APPEND_ONLY, is_append_only
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.analysis import Analysis, kept_columns
+from headrace.pipelines.analysing.fingerprints import fingerprint, plan_text
 from headrace.pipelines.analysing.gathering import gathers
 from headrace.pipelines.analysing.graph import problems as graph_problems
+from headrace.pipelines.analysing.plans import is_repeatable
 from headrace.pipelines.analysing.schema_checks import check_declared
 from headrace.pipelines.analysing.spark_errors import quiet
 from headrace.pipelines.model import (
@@ -72,6 +74,8 @@ class Preparation:
         self._is_rebuilt: Callable[[str], bool] = lambda _: False
         self._analysis = Analysis(spark, pipeline)
         self._order: list[str] = []
+        self._repeatable: dict[str, bool] = {}
+        self._fingerprints: dict[str, str] = {}
         self._used: dict[str, dict[str, tuple[str, ...]]] = {}
 
     def prepare(self, is_rebuilt: Callable[[str], bool] | None = None) -> None:
@@ -109,6 +113,20 @@ class Preparation:
     def aside(self, name: str) -> frozenset[str]:
         """The sources whose unreadable records are kept away from a flow or a view."""
         return self._analysis.aside.get(name, frozenset())
+
+    def is_repeatable(self, name: str) -> bool:
+        """Whether a view's query asks neither for the time nor for chance."""
+        if name not in self._repeatable:
+            self._repeatable[name] = is_repeatable(self._analysis.frames[name])
+        return self._repeatable[name]
+
+    def fingerprint(self, view: MaterializedView | MergedView) -> str:
+        """By what a view is computed; it changes when anything about that does."""
+        if view.name not in self._fingerprints:
+            plan = plan_text(self._analysis.frames[view.name])
+            found = fingerprint(view, self.pipeline, self._analysis.reads, plan)
+            self._fingerprints[view.name] = found
+        return self._fingerprints[view.name]
 
     def levels(self) -> list[list[str]]:
         """The datasets in the order in which a single pass brings everything through."""

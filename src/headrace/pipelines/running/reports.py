@@ -55,7 +55,7 @@ class Report:
     ends: dict[str, dict[str, int]] = field(default_factory=dict)
     """Where the flow stands in its topics."""
     query: str = ""
-    """What a view was computed by, as `views.fingerprint` tells it."""
+    """What a view was computed by, as `fingerprints` tells it."""
     looked_at_ms: int = 0
     """When a view was last computed, or found to be as its inputs are."""
 

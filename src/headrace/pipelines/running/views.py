@@ -5,7 +5,6 @@ since, there is nothing to do; if the process dies, the old content stays until 
 """
 
 import datetime as dt
-import hashlib
 import logging
 import time
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
 from headrace.lake.merging import forget_covered, pair, reached_version
 from headrace.pipelines.intervals import Schedule, parse_schedule
-from headrace.pipelines.model import Expectation, MaterializedView, MergedView, Query
+from headrace.pipelines.model import Expectation, MaterializedView, MergedView
 from headrace.pipelines.names import is_source
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.intake import Intake
@@ -87,7 +86,7 @@ class ComputedView:
         report = Report.read(self.state.report)
         report.rows_in = report.rows_out = report.quarantined = report.dropped = 0
         report.broken, report.newest_ms = {}, {}
-        report.query = fingerprint(self.view.query)
+        report.query = self.run.preparation.fingerprint(self.view)
         report.add(batch, outcome, round((time.monotonic() - began) * 1000))
         report.looked_at_ms = report.last_at_ms
         report.write(self.state.report)
@@ -98,11 +97,15 @@ class ComputedView:
     def _is_as_before(self, table: "Table", inputs: dict[str, int]) -> bool:
         """Whether the same query has been computed from the same versions.
 
-        What a topic holds is not known before it is read, so a view of topics is always computed.
+        What a topic holds is not known before it is read, so a view of topics is always computed;
+        and so is one that asks for the time or for chance.
         """
-        if any(is_source(name) for name in self.run.preparation.inputs[self.name]):
+        preparation = self.run.preparation
+        if any(is_source(name) for name in preparation.inputs[self.name]):
             return False
-        if Report.read(self.state.report).query != fingerprint(self.view.query):
+        if not preparation.is_repeatable(self.name):
+            return False
+        if Report.read(self.state.report).query != preparation.fingerprint(self.view):
             return False
         before = table.lineage()
         return before is not None and {k: v[1] for k, v in before.inputs.items()} == inputs
@@ -175,16 +178,6 @@ class ComputedView:
         (version,) = covered.values()
         with place.held() as table:
             forget_covered(table, version)
-
-
-def fingerprint(query: Query) -> str:
-    """Tells one query from another: its text, or the code of its function."""
-    if isinstance(query, str):
-        text = query
-    else:
-        code = query.__code__
-        text = repr((code.co_code, code.co_consts, code.co_names))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def computed_views(run: PipelineRun, *, is_lambda: bool) -> list[ComputedView]:
