@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 
 from headrace.lake.catalog import Lake
 from headrace.pipelines.analysing.analysis import Analysis
@@ -11,6 +12,9 @@ from headrace.pipelines.analysing.checking import check, check_topics
 from headrace.pipelines.analysing.fingerprints import plan_text
 from headrace.pipelines.analysing.plans import is_repeatable
 from headrace.pipelines.analysing.spark_errors import quiet
+from headrace.pipelines.model import Pipeline
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.preparing import Preparation
 from headrace.testing.process import BrokerProcess
 from tests.declared_pipelines import SETTINGS, load_folder
 
@@ -259,6 +263,37 @@ def test_a_table_that_is_there_may_grow_but_not_narrow(
     lake.create("staging.x", pa.schema([("id", pa.int64()), ("price", pa.string())]))
     (problem,) = check(pipeline, spark=spark).problems
     assert str(problem).startswith("a.sql:2: staging.x does not fit its table: column price is str")
+
+
+def test_another_partitioning_is_refused_and_properties_are_set(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """ARC-4: what is declared is what the tables are, or it is told."""
+
+    def declared(by: str, days: int, view_by: str = "op") -> Pipeline:
+        properties = f"TBLPROPERTIES ('delta.logRetentionDuration' = 'interval {days} days')"
+        sql = (
+            f"CREATE STREAMING TABLE staging.x PARTITIONED BY ({by}) {properties} AS"
+            " SELECT id, op, date(ts) AS day FROM STREAM(sources.orders);\n"
+            f"CREATE MATERIALIZED VIEW refined.y PARTITIONED BY ({view_by}) AS"
+            " SELECT op, day, count(*) AS n FROM staging.x GROUP BY op, day;\n"
+        )
+        return load_folder(tmp_path, {"a.sql": sql})
+
+    def prepare(pipeline: Pipeline) -> None:
+        Preparation(spark, pipeline, lake, lambda _: 1).prepare()
+
+    lake = Lake(declared("day", 3).settings.lake)
+    prepare(declared("day", 3))
+    prepare(declared("day", 9))
+    assert lake.table("staging.x").properties["delta.logRetentionDuration"] == "interval 9 days"
+    changed = declared("op", 9, view_by="day")
+    found = [str(one) for one in check(changed, spark=spark).problems]
+    with pytest.raises(PipelineError) as raised:
+        prepare(changed)
+    wanted = "a.sql:1: staging.x is there, partitioned by day and not by op; build it anew with"
+    assert [found[0][: len(wanted)], str(raised.value)[: len(wanted)]] == [wanted, wanted]
+    assert "a.sql:2: refined.y is there, partitioned by op and not by day" in found[1]
 
 
 def test_topics_that_are_missing_are_told(

@@ -13,6 +13,7 @@ from headrace.lake.errors import TableLost
 from headrace.lake.merging import COMMIT_VERSION
 from headrace.lake.metadata import APPEND_ONLY, is_append_only
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
+from headrace.lake.tables import Table
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.analysis import Analysis, kept_columns
 from headrace.pipelines.analysing.fingerprints import fingerprint, plan_text
@@ -21,6 +22,10 @@ from headrace.pipelines.analysing.graph import problems as graph_problems
 from headrace.pipelines.analysing.plans import is_repeatable
 from headrace.pipelines.analysing.schema_checks import check_declared
 from headrace.pipelines.analysing.spark_errors import quiet
+from headrace.pipelines.analysing.standing_tables import (
+    partitioning_complaint,
+    property_complaint,
+)
 from headrace.pipelines.model import (
     RAW,
     Architecture,
@@ -35,7 +40,7 @@ from headrace.pipelines.model import (
     TemporaryView,
 )
 from headrace.pipelines.names import is_source, quarantine_of, zone_of
-from headrace.pipelines.problems import PipelineError, raise_if_any
+from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
 from headrace.pipelines.quarantine import may_refuse
 from headrace.pipelines.running.layers import tables_of
 from headrace.pipelines.running.used_columns import used_columns
@@ -245,6 +250,17 @@ class Preparation:
                 " writes it. Give yours another name"
             )
 
+    def _check_standing(
+        self, table: Table, partition_by: tuple[str, ...], properties: Mapping[str, str]
+    ) -> None:
+        dataset = self.pipeline.datasets.get(table.name)
+        place = None if dataset is None else dataset.place
+        found = (
+            partitioning_complaint(table.name, table.partition_by, partition_by),
+            property_complaint(table.name, table.properties, properties),
+        )
+        raise_if_any(Problem(text, place) for text in found if text)
+
     def _create(
         self,
         name: str,
@@ -255,7 +271,7 @@ class Preparation:
         *,
         is_computed_whole: bool = False,
     ) -> None:
-        """Make a table, or give the one that is there the columns that are new.
+        """Make a table, or give the one that is there the columns and properties that are new.
 
         One that was removed by hand is made again only where no rows are lost by it.
         """
@@ -274,9 +290,11 @@ class Preparation:
             self._check_own(name, made)
             try:
                 table = self.lake.table(name, generation)
+                self._check_standing(table, partition_by, properties or {})
                 table.evolve(columns)
                 if is_append_only(properties or {}):
-                    table.set_properties(APPEND_ONLY)
+                    properties = {**(properties or {}), **APPEND_ONLY}
+                table.set_properties(properties or {})
             except TableLost:
                 if not is_computed_whole and not self._is_rebuilt(name):
                     raise

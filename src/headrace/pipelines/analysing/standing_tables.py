@@ -1,0 +1,31 @@
+"""Tables that are there already, beside what their declaration says now: may they be kept?"""
+
+from collections.abc import Mapping, Sequence
+
+_FEATURES = ("delta.columnmapping", "delta.enable", "delta.feature", "delta.min")
+"""Properties by which a table takes another protocol, so that it is made with them or never."""
+_REPLAY = "build it anew with headrace pipelines replay FOLDER, or declare what it was made with"
+
+
+def partitioning_complaint(name: str, standing: Sequence[str], wanted: Sequence[str]) -> str | None:
+    """What is wrong if a table is to be partitioned otherwise than it is; files are not moved."""
+    if tuple(standing) == tuple(wanted):
+        return None
+    return (
+        f"{name} is there, partitioned by {', '.join(standing) or 'nothing'} and not by"
+        f" {', '.join(wanted) or 'nothing'}; {_REPLAY}"
+    )
+
+
+def property_complaint(
+    name: str, standing: Mapping[str, str], wanted: Mapping[str, str]
+) -> str | None:
+    """What is wrong if a table is to have properties that only a new one can have."""
+    changed = [
+        key
+        for key, value in wanted.items()
+        if standing.get(key) != value and key.lower().startswith(_FEATURES)
+    ]
+    if not changed:
+        return None
+    return f"{name} is there without {', '.join(changed)} as it is declared now; {_REPLAY}"

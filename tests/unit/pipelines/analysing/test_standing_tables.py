@@ -1,0 +1,20 @@
+"""What a table that is there keeps it from becoming what is declared."""
+
+from headrace.pipelines.analysing.standing_tables import partitioning_complaint, property_complaint
+
+
+def test_another_partitioning_is_told_with_the_way_out() -> None:
+    assert partitioning_complaint("raw.x", ("day",), ("day",)) is None
+    told = partitioning_complaint("raw.x", ("topic", "day"), ())
+    assert told is not None
+    assert told.startswith("raw.x is there, partitioned by topic, day and not by nothing;")
+    assert "headrace pipelines replay" in told
+
+
+def test_properties_that_only_a_new_table_can_have_are_told() -> None:
+    standing = {"delta.enableChangeDataFeed": "true", "delta.logRetentionDuration": "x"}
+    assert property_complaint("raw.x", standing, {"delta.logRetentionDuration": "y"}) is None
+    assert property_complaint("raw.x", standing, {"delta.enableChangeDataFeed": "true"}) is None
+    told = property_complaint("raw.x", standing, {"delta.columnMapping.mode": "name"})
+    assert told is not None
+    assert "without delta.columnMapping.mode as it is declared now" in told
