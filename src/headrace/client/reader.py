@@ -6,7 +6,8 @@ with. confluent-kafka's consumer wrapped once; batches come as lists of its mess
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -62,18 +63,14 @@ class RecordReader:
         self.outage: str | None = None
         """Why no broker can be read from now; nothing once one has answered again."""
         defaults = {"group.id": f"headrace-reader-{os.getpid()}", **_DEFAULTS}
-        try:
+        with self._translating():
             settings = client_settings(bootstrap, properties, defaults)
             self._consumer = Consumer({"error_cb": self._on_trouble, **settings})
-        except KafkaException as error:
-            raise translated(error, bootstrap) from error
 
     def partitions(self) -> list[int]:
         """The partitions that the topic has."""
-        try:
+        with self._translating():
             listed = self._consumer.list_topics(self.topic, timeout=self._timeout_s)
-        except KafkaException as error:
-            raise translated(error, self._bootstrap) from error
         topic = listed.topics[self.topic]
         if topic.error is not None and topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise NoSuchTopic(
@@ -85,22 +82,11 @@ class RecordReader:
 
     def assign(self, start: Start, partitions: Sequence[int]) -> None:
         """Begin to read these partitions."""
-        try:
-            self._consumer.assign([self._start_of(start, index) for index in partitions])
-        except KafkaException as error:
-            raise translated(error, self._bootstrap) from error
-        self._assigned = frozenset(partitions)
-        self._ended.clear()
+        self._assign(self._start_of(start, index) for index in partitions)
 
     def assign_at(self, offsets: Mapping[int, int]) -> None:
         """Begin to read these partitions, each at an offset of its own."""
-        starts = [TopicPartition(self.topic, index, offset) for index, offset in offsets.items()]
-        try:
-            self._consumer.assign(starts)
-        except KafkaException as error:
-            raise translated(error, self._bootstrap) from error
-        self._assigned = frozenset(offsets)
-        self._ended.clear()
+        self._assign(TopicPartition(self.topic, index, at) for index, at in offsets.items())
 
     @property
     def is_at_end(self) -> bool:
@@ -134,7 +120,8 @@ class RecordReader:
     def bounds(self, partition: int) -> tuple[int, int]:
         """The first offset of a partition, and the offset after its last."""
         wanted = TopicPartition(self.topic, partition)
-        found = self._consumer.get_watermark_offsets(wanted, timeout=self._timeout_s)
+        with self._translating():
+            found = self._consumer.get_watermark_offsets(wanted, timeout=self._timeout_s)
         if found is None:
             raise ClientFailure(f"{self.topic}-{partition} did not tell its offsets in time")
         return found[0], found[1]
@@ -143,6 +130,21 @@ class RecordReader:
         """The offset of the first record at or after a time; None if there is none."""
         found = self._start_at_time(partition, timestamp_ms).offset
         return None if found == OFFSET_END else found
+
+    def _assign(self, starts: Iterable[TopicPartition]) -> None:
+        wanted = list(starts)
+        with self._translating():
+            self._consumer.assign(wanted)
+        self._assigned = frozenset(one.partition for one in wanted)
+        self._ended.clear()
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        """What librdkafka raises becomes an error that tells a user something."""
+        try:
+            yield
+        except KafkaException as error:
+            raise translated(error, self._bootstrap) from error
 
     def _start_of(self, start: Start, partition: int) -> TopicPartition:
         if start.from_beginning:
@@ -164,7 +166,8 @@ class RecordReader:
 
     def _start_at_time(self, partition: int, timestamp_ms: int) -> TopicPartition:
         wanted = TopicPartition(self.topic, partition, timestamp_ms)
-        found = self._consumer.offsets_for_times([wanted], timeout=self._timeout_s)[0]
+        with self._translating():
+            found = self._consumer.offsets_for_times([wanted], timeout=self._timeout_s)[0]
         if found.error is not None:
             raise ClientFailure(f"{self.topic}-{partition}: {found.error.str()}")
         offset = found.offset if found.offset >= 0 else OFFSET_END
@@ -225,10 +228,8 @@ class GroupReader(RecordReader):
         """Let the group go on after all that was read."""
         if self._is_committed:
             return
-        try:
+        with self._translating():
             self._consumer.commit(asynchronous=False)
-        except KafkaException as error:
-            raise translated(error, self._bootstrap) from error
         self._is_committed = True
 
     def _on_assign(self, _: Consumer, partitions: list[TopicPartition]) -> None:
