@@ -40,7 +40,7 @@ def warm(again: bool) -> None:
     """
     from headrace.spark.class_archive import make_archive
 
-    print_line(f"Spark's classes are kept in {make_archive(again)}")
+    print_line(f"Spark's classes are kept in {make_archive(again=again)}")
 
 
 @command.command("jars")

@@ -46,7 +46,7 @@ def archive_of(home: Path) -> Path:
     return home / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
 
-def make_archive(again: bool) -> Path:
+def make_archive(*, again: bool) -> Path:
     """Start Spark once for its classes, and keep them in the place of all earlier archives."""
     home = own_home()
     if home is None:
@@ -56,16 +56,27 @@ def make_archive(again: bool) -> Path:
         return archive
     with tempfile.TemporaryDirectory(dir=home) as aside:
         made = Path(aside) / archive.name
-        command = [sys.executable, "-m", __name__, str(made), aside]
-        result = subprocess.run(
-            command, capture_output=True, text=True, timeout=_MAKING_S_MAX, check=False
-        )
-        if result.returncode != 0 or not made.exists():
-            raise NotArchived(f"Spark's classes were not archived: {result.stderr[-2000:]}")
+        _run_for_classes(made, aside)
         for old in home.glob("classes-*.jsa"):
             old.unlink(missing_ok=True)
         made.replace(archive)
     return archive
+
+
+def _run_for_classes(archive: Path, directory: str) -> None:
+    """Let a process of its own write the archive when its JVM ends."""
+    command = [sys.executable, "-m", __name__, str(archive), directory]
+    try:
+        result = subprocess.run(
+            command, capture_output=True, text=True, timeout=_MAKING_S_MAX, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise NotArchived(
+            f"Spark's classes were not archived: a session did not end in {_MAKING_S_MAX:.0f} s;"
+            " try again when the machine has less to do"
+        ) from None
+    if result.returncode != 0 or not archive.exists():
+        raise NotArchived(f"Spark's classes were not archived: {result.stderr[-2000:]}")
 
 
 def _main(archive: str, directory: str) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.spark.class_archive import archive_of, java_options
+from headrace.spark import class_archive
+from headrace.spark.class_archive import NotArchived, archive_of, java_options, make_archive
 
 
 @pytest.fixture
@@ -41,3 +42,12 @@ def test_that_of_another_java_or_other_jars_is_not(
     archive_of(home).touch()
     os.utime(tmp_path / changed, (1, 1))
     assert java_options(home) == ""
+
+
+def test_a_start_that_does_not_end_in_time_is_told(
+    java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(class_archive, "_MAKING_S_MAX", 0.001)
+    with pytest.raises(NotArchived, match="did not end in 0 s; try again"):
+        make_archive(again=False)
