@@ -126,7 +126,7 @@ def answer_families(
 
 
 def http_families(prefix: str, metrics: HttpMetrics) -> Iterator[Family]:
-    """The same of what was counted here, and what there is besides."""
+    """The same of what the middleware has counted, requests under way and bytes besides."""
     found = sorted(metrics.operations.items())
     answers = {
         (name, status): count for name, one in found for status, count in one.statuses.items()

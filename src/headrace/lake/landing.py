@@ -1,4 +1,4 @@
-"""How a change gets into a table: planned on the newest version, and directly behind it or not.
+"""How a change gets into a table: planned on the newest version, it lands directly behind or not.
 
 Whoever creates the next commit wins; the loser looks again and plans anew. What the wheel does
 itself, such as to delete, is held to the same.
@@ -25,7 +25,7 @@ _ATTEMPTS = 20
 """How often a commit is planned anew when another writer was quicker."""
 _CHECKPOINT_EVERY = 100
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Landing:
@@ -117,7 +117,7 @@ class Landing:
             delta.create_checkpoint()
             delta.cleanup_metadata()
         except (DeltaError, OSError) as error:
-            logger.warning("no checkpoint of %s at version %d: %s", self.name, version, error)
+            _log.warning("no checkpoint of %s at version %d: %s", self.name, version, error)
 
     def conflict(self, operation: str, attempts: int) -> CommitConflict:
         """What to say when others were quicker each time, and who was so last."""

@@ -103,7 +103,7 @@ class Gathering(Generic[Value, Found]):
             return me.turn
 
     def _end(self, others: Sequence[_Asker[Value, Found]]) -> None:
-        """Let go whom was asked for, and let the next one ask."""
+        """Let those go who were asked for, and let the next one ask."""
         for one in others:
             one.wait.release()
         with self._lock:

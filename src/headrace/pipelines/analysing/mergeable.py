@@ -135,9 +135,9 @@ def _shape(node: Node, named: Mapping[int, Node]) -> _Shape:
 def _referred(node: Node, shape: _Shape) -> _Shape:
     """What the name of a WITH clause stands for, under the numbers that it has here."""
     pairs = zip(node.expressions("output"), shape.columns, strict=True)
-    columns = [(one.fields["name"], one.id, number) for one, (_, number) in pairs]
-    meanings = {number: shape.meanings[old] for _, number, old in columns}
-    return replace(shape, columns=[(n, i) for n, i, _ in columns], meanings=meanings)
+    known = [(one, shape.meanings[number]) for one, (_, number) in pairs]
+    columns = [(str(one.fields["name"]), one.id) for one, _ in known]
+    return replace(shape, columns=columns, meanings={one.id: meaning for one, meaning in known})
 
 
 def _named(shape: _Shape, expressions: Sequence[Node]) -> _Shape:

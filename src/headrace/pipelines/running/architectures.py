@@ -7,7 +7,7 @@ ones have all that the input held when the run began, readers stay with the old 
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from headrace.lake.catalog import Catalog, Lake, MergedViewEntry
@@ -42,7 +42,7 @@ def begin(lake: Lake, state: PipelineState, pipeline: Pipeline, next_number: int
     found = {name: noted.get(name, next_number) for name in wanted}
     if found != noted:
         state.note_building(found)
-    # Layers that count although no view has them: lakes of before have such.
+    # In lakes of before, layers may count although no view has them.
     lake.switch({}, hidden=[name for name in found if lake.has(name)])
     return found
 
@@ -89,10 +89,9 @@ class Moving:
         """Let readers see the new tables, all at one moment, if all have caught up."""
         if not self._moves or not all(move.is_caught_up() for move in self._moves):
             return
-        other = [name for move in self._moves for name in _names(move.view)]
         self._lake.switch(
             {table.name: table.generation for move in self._moves for table in move.stored},
-            hidden=other,
+            hidden=[name for move in self._moves for name in _places(move.view)],
             views={move.view: move.layers for move in self._moves if move.layers is not None},
         )
         self._state.note_building({})
@@ -119,6 +118,6 @@ def _is_kept_otherwise(catalog: Catalog, view: str, chosen: Architecture) -> boo
     return is_layered and not is_whole
 
 
-def _names(view: str) -> Mapping[str, None]:
-    """Everything that a merged view may be kept in, whatever the architecture."""
-    return dict.fromkeys(name for one in Architecture for name in tables_of(view, one))
+def _places(view: str) -> list[str]:
+    """All tables that a merged view may be kept in, whatever the architecture."""
+    return [name for architecture in Architecture for name in tables_of(view, architecture)]
