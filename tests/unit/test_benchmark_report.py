@@ -2,6 +2,7 @@
 
 import pytest
 
+from benchmarks import spark_source
 from benchmarks.report import BEGIN, END, table, with_figures
 from benchmarks.spark_targets import TARGETS, WORKER, Target, missed
 
@@ -36,6 +37,18 @@ def test_spark_s_source_fails_below_what_is_asked_of_it(target: Target) -> None:
     (failure,) = missed(less)
     assert f"{target.times_min / 1.1:.2f} times better" in failure
     assert f"{target.times_min:g} is asked for" in failure
+
+
+@pytest.mark.parametrize(("ours", "code"), [(1.0, 0), (9.0, 1)])
+def test_the_benchmark_of_spark_s_source_ends_with_an_error_if_it_is_slow(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], ours: float, code: int
+) -> None:
+    figure = ("read 1 M records to noop", "s per million")
+    results = {"Headrace": {figure: [ours]}, "connector": {figure: [9.0]}}
+    monkeypatch.setattr(spark_source, "run", lambda *_, **__: results)
+    monkeypatch.setattr("sys.argv", ["spark_source"])
+    assert spark_source.main() == code
+    assert ("missed: read 1 M records to noop" in capsys.readouterr().err) == bool(code)
 
 
 def test_what_has_nothing_beside_it_misses_no_target() -> None:
