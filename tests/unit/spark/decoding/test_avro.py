@@ -166,6 +166,28 @@ def test_a_time_beyond_all_calendars_makes_its_row_bad() -> None:
     assert error.endswith("is not a TIMESTAMP")
 
 
+def test_milliseconds_that_no_timestamp_holds_are_named_where_records_are_read_one_by_one() -> None:
+    more = (("u", ["int", "string"]), ("m", {"type": "map", "values": "int"}))
+    schema = record(("t", {"type": "long", "logicalType": "timestamp-millis"}), *more)
+    payload = encode(record(("t", "long"), *more), {"t": 1 << 62, "u": 1, "m": {}})
+    ((row, error),) = read([payload], schema)
+    assert row["t"] is None
+    assert error == (
+        f"not a record of this Avro schema: {1 << 62} milliseconds since 1970 are more than a"
+        " TIMESTAMP holds"
+    )
+
+
+@pytest.mark.parametrize("millis", [1 << 62, 1_772_366_400_000_000])
+def test_a_time_that_python_cannot_hold_is_told_where_another_schema_is_read(millis: int) -> None:
+    writer = record(("t", {"type": "long", "logicalType": "timestamp-millis"}))
+    new = {"name": "n", "type": {"type": "map", "values": "int"}, "default": {}}
+    payload = encode(record(("t", "long")), {"t": millis})
+    ((_, error),) = read([payload], writer, record(*writer["fields"], new))
+    assert error is not None
+    assert error.endswith("a time beyond the years 1 to 9999; is its unit another?")
+
+
 def test_tombstones_are_rows_of_nulls() -> None:
     assert read([None], FLAT) == [(dict.fromkeys(("id", "name", "ok", "n")), None)]
 

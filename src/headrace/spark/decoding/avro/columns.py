@@ -8,15 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.spark.decoding.avro.programs import Program, Slot
-from headrace.spark.decoding.avro.schemas import Node
+from headrace.spark.decoding.avro.schemas import MILLIS_MAX, Node
 from headrace.spark.decoding.avro.walking import to_decimal_words, walk_records
 from headrace.spark.decoding.columns import scalars
 from headrace.spark.decoding.columns.failures import NOT_UTF8, UNFIT, Failures
 from headrace.spark.decoding.columns.scalars import fixed, halves, noted, unscaled_fits
 from headrace.spark.decoding.columns.spans import STRING, Spans, bitmap
 from headrace.spark.decoding.columns.utf8 import is_utf8
-
-MILLIS_MAX = (1 << 63) // 1000 - 1
 
 
 @dataclass(frozen=True, slots=True)

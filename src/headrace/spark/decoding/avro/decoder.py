@@ -89,8 +89,7 @@ class AvroDecoder:
             try:
                 records[row] = read(spans.text(row))
             except BAD_RECORD as error:
-                why = str(error) or type(error).__name__
-                errors[row] = f"not a record of this Avro schema: {why[:200]}"
+                errors[row] = f"not a record of this Avro schema: {reason_of(error)}"
         columns = self._columns(records, errors)
         return Decoded(batch_of(columns, self.schema, len(spans)), pa.array(errors, pa.string()))
 
@@ -158,7 +157,17 @@ def note_refused(values: list[Any], field: Any, errors: list[str | None]) -> Non
         try:
             pa.array([value], field.type)
         except ARROW_REFUSES as error:
-            errors[row] = f"{field.name}: {str(error)[:200]}"
+            errors[row] = f"{field.name}: {reason_of(error)}"
+
+
+def reason_of(error: Exception) -> str:
+    """What is wrong with a record, in words that speak of it and not of Python."""
+    if isinstance(error, OverflowError):
+        return (
+            "a number is too large for its type, or a time beyond the years 1 to 9999; is its unit"
+            " another?"
+        )
+    return (str(error) or type(error).__name__)[:200]
 
 
 def fixed_validity(is_valid: Any) -> Any:

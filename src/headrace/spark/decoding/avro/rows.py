@@ -12,6 +12,7 @@ from typing import Any
 
 from headrace.spark.decoding.avro.schemas import (
     CUT,
+    MILLIS_MAX,
     PRIMITIVES,
     AvroSchema,
     Node,
@@ -181,7 +182,11 @@ def boolean(payload: Payload) -> bool:
 def number(kind: str, node: Node, value: int) -> int:
     if kind == "int" and not -(1 << 31) <= value < 1 << 31:
         raise ValueError(f"{value} is no int")
-    return value * 1000 if node.logical.endswith("-millis") else value
+    if not node.logical.endswith("-millis"):
+        return value
+    if kind == "long" and abs(value) > MILLIS_MAX:
+        raise ValueError(f"{value} milliseconds since 1970 are more than a TIMESTAMP holds")
+    return value * 1000
 
 
 def symbol(symbols: list[str], place: int) -> str:

@@ -20,6 +20,9 @@ SCHEMA_BYTES_MAX = 1 << 20
 PARTS_MAX = 20_000
 """Names that are used several times may make a large tree of a short schema."""
 
+MILLIS_MAX = (1 << 63) // 1000 - 1
+"""More milliseconds than these have no microseconds in 64 bits."""
+
 NO_DEFAULT = object()
 
 PRIMITIVES: dict[str, Any] = {
