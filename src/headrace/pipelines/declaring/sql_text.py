@@ -6,14 +6,15 @@ with a dot in it is a column, whose table may be called like a zone.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+)
-  | (?P<comment>--[^\n]*|/\*.*?\*/)
-  | (?P<text>[rR]?'(?:[^'\\]|\\.|'')*'|[rR]?"(?:[^"\\]|\\.|"")*")
+  | (?P<comment>--[^\n]*)
+  | (?P<text>[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
   | (?P<quoted>`(?:[^`]|``)*`)
   | (?P<number>\d[\w.]*)
   | (?P<word>[^\W\d]\w*)
@@ -23,6 +24,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 
+_BRACKETS = re.compile(r"/\*|\*/")
+"""Where a comment begins and ends; Spark's may hold others."""
 _AFTER_RELATION = frozenset(
     (
         *("ANTI", "CLUSTER", "CROSS", "DISTRIBUTE", "EXCEPT", "FOR", "FULL", "GROUP", "HAVING"),
@@ -94,21 +97,35 @@ class Reference:
     line: int
     stream_at: int = -1
     """Where the word STREAM begins, if the relation is read as a stream."""
+    scope: int = 0
+    """Which FROM clause it is in: those in one are beside each other."""
 
 
 def tokens(sql: str) -> list[Token]:
     """All tokens; a text, name or comment that does not end is a SqlSyntaxError."""
     found: list[Token] = []
-    line = 1
-    for match in _TOKEN.finditer(sql):
-        kind = match.lastgroup
+    at, line = 0, 1
+    while match := _TOKEN.match(sql, at):
+        kind, end = match.lastgroup, match.end()
         assert kind is not None, "each alternative has a name"
+        if match[0] == "/*":
+            kind, end = "comment", _comment_end(sql, at, line)
         if kind == "open":
             raise SqlSyntaxError(f"this {match[0]} has no end", line)
         if kind not in ("space", "comment"):
-            found.append(Token(kind, match[0], match.start(), line))
-        line += match[0].count("\n")
+            found.append(Token(kind, match[0], at, line))
+        line += sql.count("\n", at, end)
+        at = end
     return found
+
+
+def _comment_end(sql: str, start: int, line: int) -> int:
+    depth = 0
+    for bracket in _BRACKETS.finditer(sql, start):
+        depth += 1 if bracket[0] == "/*" else -1
+        if depth == 0:
+            return bracket.end()
+    raise SqlSyntaxError("this /* has no end", line)
 
 
 def statements(sql: str) -> Iterator[list[Token]]:
@@ -144,19 +161,20 @@ def replaced(
     """The query with other relations in the place of those found.
 
     Each gets the table's name as its alias, so that `orders.id` means what it meant; where a
-    column is written with its zone as well, the zone is left out. What `is_at_rest` is no stream
-    this time, so the words STREAM and WATERMARK around it go.
+    column is written with its zone as well, it is written with the alias instead. What `is_at_rest`
+    is no stream this time, so the words STREAM and WATERMARK around it go.
     """
     edits: list[tuple[int, int, str]] = []
+    aliases = _aliases(found)
     for reference in found:
         start, end = reference.start, reference.end
         if reference.is_stream and is_at_rest(reference):
             start, end = reference.stream_at, reference.alias_at
         edits.append((start, end, quoted_name(view_of(reference))))
         if not reference.has_alias:
-            alias = quoted_name(reference.name.rpartition(".")[2])
+            alias = quoted_name(aliases[reference.name])
             edits.append((reference.alias_at, reference.alias_at, f" AS {alias}"))
-    edits += _zones_of_columns(sql, found)
+    edits += _zones_of_columns(sql, found, aliases)
     # Insertions come before the edits that begin at their place.
     for start, end, text in sorted(edits, key=lambda edit: edit[:2], reverse=True):
         sql = sql[:start] + text + sql[end:]
@@ -190,22 +208,42 @@ def _opening(listed: Sequence[Token], closing: int) -> int | None:
     return None
 
 
-def _zones_of_columns(sql: str, found: Sequence[Reference]) -> list[tuple[int, int, str]]:
-    """Cuts that make `orders.id` of `staging.orders.id`."""
-    names = {one.name for one in found if not one.has_alias}
+def _aliases(found: Sequence[Reference]) -> dict[str, str]:
+    """The name of each table without its zone; with it, where two in one FROM are called alike."""
+    tables = {(one.scope, one.name) for one in found if not one.has_alias}
+    beside = Counter((scope, name.rpartition(".")[2]) for scope, name in tables)
+    aliases: dict[str, str] = {}
+    for scope, name in tables:
+        short = name.rpartition(".")[2]
+        is_alike = beside[scope, short] > 1
+        if is_alike or name not in aliases:
+            aliases[name] = name.replace(".", "__") if is_alike else short
+    return aliases
+
+
+def _zones_of_columns(
+    sql: str, found: Sequence[Reference], aliases: Mapping[str, str]
+) -> list[tuple[int, int, str]]:
+    """Edits that make `orders.id` of `staging.orders.id`."""
     relations = {one.start for one in found}
     listed = tokens(sql)
-    cuts = []
+    edits = []
     for at, token in enumerate(listed[:-4]):
         parts = listed[at : at + 5]
-        is_chain = [part.text for part in parts[1::2]] == [".", "."] and all(
-            part.is_name for part in parts[::2]
+        is_chain = (
+            [part.text for part in parts[1::2]] == [".", "."]
+            and all(part.is_name for part in parts[:3:2])
+            and (parts[4].is_name or parts[4].text == "*")
         )
         is_first = at == 0 or listed[at - 1].text != "."
         name = f"{token.name}.{parts[2].name}".lower()
-        if is_chain and is_first and name in names and token.start not in relations:
-            cuts.append((token.start, parts[2].start, ""))
-    return cuts
+        if not (is_chain and is_first and name in aliases) or token.start in relations:
+            continue
+        if aliases[name] == name.rpartition(".")[2]:
+            edits.append((token.start, parts[2].start, ""))
+        else:
+            edits.append((token.start, parts[2].end, quoted_name(aliases[name])))
+    return edits
 
 
 @dataclass(slots=True)
@@ -216,6 +254,7 @@ class _Level:
     is_in_from: bool = False
     wants_relation: bool = False
     is_stream: bool = False
+    scope: int = 0
 
 
 class _Finder:
@@ -225,6 +264,7 @@ class _Finder:
         self.listed = listed
         self.levels = [_Level()]
         self.at = 0
+        self.scopes = 0
 
     def found(self) -> list[Reference]:
         result: list[Reference] = []
@@ -242,7 +282,7 @@ class _Finder:
         word = token.upper
         if token.text == "(":
             inner = _Level(wants_relation=level.wants_relation, is_stream=level.is_stream)
-            inner.is_in_from = level.wants_relation
+            inner.is_in_from, inner.scope = level.wants_relation, level.scope
             level.wants_relation = level.is_stream = False
             self.levels.append(inner)
         elif token.text == ")" and len(self.levels) > 1:
@@ -253,12 +293,20 @@ class _Finder:
             level.has_query, level.is_in_from, level.wants_relation = True, False, False
         elif word == "FROM" and (level.has_query or is_first) and not self._is_comparison():
             level.is_in_from = level.wants_relation = level.has_query = True
+            self.scopes += 1
+            level.scope = self.scopes
         elif word == "JOIN" or (word == "TABLE" and (is_first or self._follows("UNION", "ALL"))):
             level.wants_relation = True
         elif word == "STREAM" and level.wants_relation:
             level.is_stream = True
-        elif word == "VALUES" or word in _ENDS_FROM or token.text == "|>":
+        elif word == "VALUES" or word in _ENDS_FROM or token.text == "|>" or self._is_view():
             level.is_in_from = level.wants_relation = False
+
+    def _is_view(self) -> bool:
+        """Whether this is LATERAL VIEW, which ends the list of relations: its commas are between
+        columns."""
+        following = self.listed[self.at : self.at + 2]
+        return [one.upper for one in following] == ["LATERAL", "VIEW"]
 
     def _is_comparison(self) -> bool:
         """Whether this FROM is the one of IS DISTINCT FROM."""
@@ -297,6 +345,7 @@ class _Finder:
                 has_alias or self.listed[start - 1].upper == "TABLE",
                 self.listed[start].line,
                 self._stream_at(start) if is_stream else -1,
+                level.scope,
             )
         ]
 

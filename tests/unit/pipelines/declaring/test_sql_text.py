@@ -31,7 +31,7 @@ def with_views(sql: str) -> str:
         ("SELECT * FROM a.b UNION ALL TABLE c.d", ["a.b", "c.d"]),
         ("FROM a.b |> WHERE id > 1 |> SELECT id", ["a.b"]),
         ("FROM a.b |> EXTEND b.x + 1 AS y, b.z AS z |> JOIN c.d USING (id)", ["a.b", "c.d"]),
-        ("SELECT * FROM a.b LATERAL VIEW explode(b.x) t AS y, c.d", ["a.b", "c.d"]),
+        ("SELECT * FROM a.b, c.d LATERAL VIEW explode(b.x) t AS y", ["a.b", "c.d"]),
         ("SELECT * FROM a.b PIVOT (sum(x) FOR y IN ('p', 'q')), c.d", ["a.b", "c.d"]),
         ("SELECT * EXCEPT (x, y) FROM a.b ORDER BY b.x, b.y LIMIT 3", ["a.b"]),
         ("WITH x AS (SELECT * FROM a.b) SELECT * FROM x", ["a.b"]),
@@ -121,3 +121,50 @@ def test_a_text_without_an_end_is_told_with_its_line(sql: str) -> None:
     with pytest.raises(SqlSyntaxError, match="has no end") as raised:
         tokens(sql)
     assert raised.value.line == sql.count("\n") + 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, key, value FROM STREAM(a.b) LATERAL VIEW explode(m) t AS key, value",
+        "SELECT p FROM a.b LATERAL VIEW OUTER posexplode(m) t AS p, key, value WHERE p > 1",
+        "SELECT /* /* within */ FROM z.z */ * FROM a.b",
+        "SELECT 1 FROM a.b WHERE r'\\' = x AND y = 'FROM q.q, r.r'",
+        'SELECT 1 FROM a.b WHERE R"\\" = x AND y = "FROM q.q, r.r"',
+    ],
+)
+def test_what_looks_like_a_relation_and_is_none_is_passed_over(sql: str) -> None:
+    assert names(sql) == ["a.b"]
+
+
+def test_relations_before_a_lateral_view_and_in_other_queries_are_found() -> None:
+    sql = (
+        "SELECT * FROM a.b, c.d LATERAL VIEW explode(m) t AS k, v"
+        " UNION ALL SELECT * FROM e.f, (SELECT * FROM g.h LATERAL VIEW explode(m) AS k, v), i.j"
+    )
+    assert names(sql) == ["a.b", "c.d", "e.f", "g.h", "i.j"]
+
+
+def test_a_comment_whose_inner_one_ends_alone_has_no_end() -> None:
+    with pytest.raises(SqlSyntaxError, match=r"this /\* has no end"):
+        references("SELECT 1 /* /* within */ FROM a.b")
+
+
+def test_tables_of_one_name_beside_each_other_are_told_apart_by_their_zones() -> None:
+    sql = (
+        "SELECT staging.orders.*, trusted.orders.id FROM staging.orders LEFT JOIN trusted.orders"
+        " ON staging.orders.id = trusted.orders.id"
+    )
+    assert replaced(sql, references(sql), lambda one: f"v_{one.name}".replace(".", "_")) == (
+        "SELECT `staging__orders`.*, `trusted__orders`.id"
+        " FROM `v_staging_orders` AS `staging__orders`"
+        " LEFT JOIN `v_trusted_orders` AS `trusted__orders`"
+        " ON `staging__orders`.id = `trusted__orders`.id"
+    )
+
+
+def test_tables_of_one_name_in_other_queries_keep_it() -> None:
+    sql = "SELECT orders.id FROM a.orders WHERE x IN (SELECT orders.id FROM b.orders)"
+    assert replaced(sql, references(sql), lambda one: one.name[0]) == (
+        "SELECT orders.id FROM `a` AS `orders` WHERE x IN (SELECT orders.id FROM `b` AS `orders`)"
+    )
