@@ -1,11 +1,12 @@
 """Folders of pipelines, written for a test."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from headrace.pipelines.model import Pipeline
+from headrace.pipelines.model import Architecture, Pipeline
 from headrace.pipelines.problems import PipelineError, Problem
 from headrace.pipelines.project import load
 
@@ -17,6 +18,12 @@ name = "shop"
 format = "json"
 schema = "id BIGINT, price DOUBLE, ts TIMESTAMP, op STRING"
 """
+COUNTED = """
+CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.orders);
+CREATE MERGED VIEW refined.n MERGE (n SUM) AS
+    SELECT id, count(*) AS n FROM STREAM(raw.o) GROUP BY id;
+"""
+"""A table, and a merged view that counts its rows."""
 
 
 def write_folder(place: Path, files: Mapping[str, str], settings: str = SETTINGS) -> Path:
@@ -31,6 +38,11 @@ def write_folder(place: Path, files: Mapping[str, str], settings: str = SETTINGS
 
 def load_folder(place: Path, files: Mapping[str, str], settings: str = SETTINGS) -> Pipeline:
     return load(write_folder(place, files, settings), environment={})
+
+
+def turned(pipeline: Pipeline, architecture: Architecture) -> Pipeline:
+    """The same pipeline with its merged views kept in this way."""
+    return replace(pipeline, settings=replace(pipeline.settings, architecture=architecture))
 
 
 def problems_of(

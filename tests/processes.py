@@ -1,7 +1,32 @@
-"""The processes of this machine, as every user sees them."""
+"""Processes of this machine: programs with all that they start, and what every user sees."""
 
-from contextlib import suppress
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+
+@contextmanager
+def started(
+    command: Sequence[str], log: Path, environment: Mapping[str, str]
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """A program that writes to a log; what it is not yet done with at the end is killed with it."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            env={**os.environ, **environment},
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def descendants(pid: int) -> dict[int, str]:

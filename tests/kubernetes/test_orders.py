@@ -9,7 +9,6 @@ machine's address as pods see it, `HEADRACE_KUBERNETES_BOOTSTRAP` the broker if 
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -36,6 +35,7 @@ from tests.kubernetes.cluster import (
     kubectl,
     running,
 )
+from tests.processes import started
 
 HOST = os.environ.get("HEADRACE_KUBERNETES_HOST", "")
 BOOTSTRAP = os.environ.get("HEADRACE_KUBERNETES_BOOTSTRAP", f"{HOST}:9092")
@@ -126,25 +126,13 @@ class Orders:
         command += ["--bootstrap", BOOTSTRAP, "--lake", str(self.lake)]
         command += ["--master", f"k8s://{address()}", *confs, *options]
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        with self.log.open("ab") as log:
-            driver = subprocess.Popen(
-                command,
-                env={
-                    **os.environ,
-                    "PATH": path,
-                    "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
-                    "KUBECONFIG": str(account(self._directory)),
-                },
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
+        environment = {
+            "PATH": path,
+            "JAVA_TOOL_OPTIONS": JAVA_OPTIONS,
+            "KUBECONFIG": str(account(self._directory)),
+        }
+        with started(command, self.log, environment) as driver:
             yield driver
-        finally:
-            if driver.poll() is None:
-                os.killpg(driver.pid, signal.SIGKILL)
-                driver.wait()
 
     def _template(self) -> Path:
         path = self._directory / "executor.json"

@@ -8,7 +8,6 @@ tell of no other, and a stream of one fails behind another, or worse.
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -26,15 +25,10 @@ from headrace.pipelines.running.generations import check_way_back, drop, next_nu
 from headrace.pipelines.running.layers import tables_of
 from headrace.pipelines.running.replaying import check_architecture
 from headrace.pipelines.running.state import PipelineState
-from tests.declared_pipelines import load_folder
+from tests.declared_pipelines import COUNTED, load_folder, turned
 
 VIEW, INPUT = "refined.n", "raw.o"
 SCHEMA = pa.schema([("id", pa.int64())])
-TABLES = """
-CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.orders);
-CREATE MERGED VIEW refined.n MERGE (n SUM) AS
-    SELECT id, count(*) AS n FROM STREAM(raw.o) GROUP BY id;
-"""
 
 
 class Played:
@@ -43,7 +37,7 @@ class Played:
     def __init__(self, place: Path) -> None:
         self.lake = Lake(place / "lake")
         self.state = PipelineState.of(self.lake.root, "shop")
-        self.pipeline = load_folder(place, {"tables.sql": TABLES})
+        self.pipeline = load_folder(place, {"tables.sql": COUNTED})
         self.read: dict[tuple[str, int], int] = {}
         """Of each building of a table which generation of the input it was made from."""
         self.dropped: set[tuple[str, int]] = set()
@@ -65,8 +59,7 @@ class Played:
     def turn(self) -> None:
         before = self.pipeline.settings.architecture
         chosen = next(one for one in Architecture if one is not before)
-        settings = replace(self.pipeline.settings, architecture=chosen)
-        self.pipeline = replace(self.pipeline, settings=settings)
+        self.pipeline = turned(self.pipeline, chosen)
 
     def run(self, *, is_cut_off: bool = False) -> None:
         number = next_number(self.lake, self.state, "shop")

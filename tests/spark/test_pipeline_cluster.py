@@ -20,6 +20,7 @@ import pytest
 from headrace.pipelines.running.state import PipelineState
 from headrace.spark import checkpoints
 from headrace.testing.process import BrokerProcess
+from tests.processes import started
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import PipelineFolder, send, toml
 from tests.spark_cluster import ENVIRONMENT, HOST, Cluster
@@ -99,20 +100,8 @@ class Shop:
     def running(self, *options: str) -> Iterator["subprocess.Popen[bytes]"]:
         command = [sys.executable, "-m", "headrace.cli.main", "pipelines", "run"]
         command += [str(self.folder.path), "--bootstrap", self.folder.broker.bootstrap_servers]
-        with self._log.open("ab") as log:
-            driver = subprocess.Popen(
-                [*command, *options],
-                env={**os.environ, **ENVIRONMENT},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        try:
+        with started([*command, *options], self._log, ENVIRONMENT) as driver:
             yield driver
-        finally:
-            if driver.poll() is None:
-                os.killpg(driver.pid, signal.SIGKILL)
-                driver.wait()
 
     def once(self, *options: str) -> None:
         with self.running("--once", *options) as driver:

@@ -1,6 +1,5 @@
 """Merged views that move to another architecture's tables, and when their readers do."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,18 +14,13 @@ from headrace.pipelines.running.architectures import Move, Moving, begin, change
 from headrace.pipelines.running.generations import next_number
 from headrace.pipelines.running.layers import tables_of
 from headrace.pipelines.running.state import PipelineState
-from tests.declared_pipelines import load_folder
+from tests.declared_pipelines import COUNTED, load_folder, turned
 from tests.lakes import numbers
 
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 VIEW = "refined.n"
 LAYERS = tables_of(VIEW, Architecture.LAMBDA)
 ENTRY = MergedViewEntry(VIEW, ("id",), {"n": "sum"}, LAYERS[0], LAYERS[1], "shop")
-TABLES = """
-CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.orders);
-CREATE MERGED VIEW refined.n MERGE (n SUM) AS
-    SELECT id, count(*) AS n FROM STREAM(raw.o) GROUP BY id;
-"""
 
 
 class Shop:
@@ -35,14 +29,13 @@ class Shop:
     def __init__(self, place: Path) -> None:
         self.lake = Lake(place / "lake")
         self.state = PipelineState.of(self.lake.root, "shop")
-        self.pipeline = load_folder(place, {"tables.sql": TABLES})
+        self.pipeline = load_folder(place, {"tables.sql": COUNTED})
         self.source = self.lake.create("raw.o", SCHEMA, pipeline="shop")
         self.lake.create(VIEW, SCHEMA, pipeline="shop")
         numbers(self.source, 1)
 
     def turn(self, architecture: Architecture) -> Pipeline:
-        settings = replace(self.pipeline.settings, architecture=architecture)
-        self.pipeline = replace(self.pipeline, settings=settings)
+        self.pipeline = turned(self.pipeline, architecture)
         return self.pipeline
 
     def begin(self) -> dict[str, int]:

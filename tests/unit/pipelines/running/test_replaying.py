@@ -1,6 +1,5 @@
 """What a replay knows of the tables that it compares, and when it does not begin."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +9,7 @@ from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.pipelines.model import Architecture, Pipeline
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.replaying import check_architecture, check_kept, keys_of
-from tests.declared_pipelines import load_folder
+from tests.declared_pipelines import load_folder, turned
 
 TABLES = """
 CREATE STREAMING TABLE raw.o AS SELECT * FROM STREAM(sources.orders);
@@ -50,10 +49,6 @@ def test_rows_are_found_again_by_what_a_table_has_once(
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path / "lake")
-
-
-def turned(pipeline: Pipeline, architecture: Architecture) -> Pipeline:
-    return replace(pipeline, settings=replace(pipeline.settings, architecture=architecture))
 
 
 def keep_merged(lake: Lake, architecture: Architecture) -> None:
