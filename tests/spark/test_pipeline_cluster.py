@@ -190,13 +190,10 @@ def options_of(cluster: Cluster, python: Path) -> list[str]:
 def test_a_pipeline_runs_on_workers_that_have_neither_headrace_nor_its_folder(
     shop: Shop, cluster: Cluster, plain_python: Path
 ) -> None:
-    """By one option; then for ever, through the death of one of its two executors."""
+    """By one option, and through the death of one of its two executors."""
     options = options_of(cluster, plain_python)
     shop.order(1_000)
-    shop.once(*options)
-    shop.assert_exact()
     with shop.running(*options) as driver:
-        shop.order(500)
         shop.eventually(lambda: shop.is_underway and cluster.busy_executors(), "a batch", driver)
         killed = min(cluster.busy_executors())
         os.kill(killed, signal.SIGKILL)
