@@ -9,18 +9,12 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from headrace.pipelines.analysing.called_functions import called, named_values
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.model import MaterializedView, MergedView, Pipeline, Query, TemporaryView
-from headrace.spark.connect import is_connect
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-_PASSING = re.compile(r"#\d+|@[0-9a-f]+|__headrace_\d+_|splits=Some\(\d+\)")
-"""What differs in the text of a plan each time that it is made, or on another machine."""
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -42,13 +36,6 @@ def fingerprint(
         case MergedView():
             parts += [sorted(view.merge.items()), view.deduplicate_by]
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
-
-
-def plan_text(frame: "DataFrame") -> str:
-    """The plan of a query without what differs each time; nothing over Spark Connect."""
-    if is_connect(frame.sparkSession):
-        return ""
-    return _PASSING.sub("", frame._jdf.queryExecution().analyzed().toString())
 
 
 def _views_behind(

@@ -5,6 +5,7 @@ say how many children they have. So a rule about plans is a plain function over 
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _PASSING = frozenset(("exprId", "resultId", "qualifier", "metadata", "explicitMetadata"))
 """What two expressions that mean the same may differ in."""
+_PASSING_TEXT = re.compile(r"#\d+|@[0-9a-f]+|__headrace_\d+_|splits=Some\(\d+\)")
+"""What differs in the text of a plan each time that it is made, or on another machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,13 @@ def plan_of(frame: "DataFrame") -> Plan | None:
         return None
     analyzed = frame._jdf.queryExecution().analyzed()
     return Plan(tree_of(json.loads(analyzed.toJSON())), is_repeatable(frame))
+
+
+def plan_text(frame: "DataFrame") -> str:
+    """The plan of a query without what differs each time; nothing over Spark Connect."""
+    if is_connect(frame.sparkSession):
+        return ""
+    return _PASSING_TEXT.sub("", frame._jdf.queryExecution().analyzed().toString())
 
 
 def is_repeatable(frame: "DataFrame") -> bool:

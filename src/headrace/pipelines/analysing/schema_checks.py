@@ -3,13 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headrace.pipelines.analysing import mergeable
+from headrace.pipelines.analysing import mergeable, standing_tables
 from headrace.pipelines.analysing.analysis import Analysis
 from headrace.pipelines.analysing.plans import plan_of
-from headrace.pipelines.analysing.standing_tables import (
-    partitioning_complaint,
-    property_complaint,
-)
 from headrace.pipelines.model import (
     Expectation,
     Flow,
@@ -30,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-    from headrace.lake.tables import Table
 
 _CONDITION_TYPES = ("boolean", "void")
 
@@ -71,7 +66,12 @@ def check_lake(analysis: Analysis) -> None:
         try:
             table = lake.table(name)
             if isinstance(dataset, StreamingTable | MaterializedView):
-                _check_standing(analysis, dataset, table)
+                analysis.problems += [
+                    Problem(text, dataset.place)
+                    for text in standing_tables.complaints(
+                        table, dataset.partition_by, dataset.properties
+                    )
+                ]
             evolution(table.schema, arrow_schema_of(schema))
         except TableLost as error:
             if not isinstance(dataset, MaterializedView):
@@ -80,16 +80,6 @@ def check_lake(analysis: Analysis) -> None:
             analysis.problems.append(
                 Problem(f"{name} does not fit its table: {error}", dataset.place)
             )
-
-
-def _check_standing(
-    analysis: Analysis, dataset: StreamingTable | MaterializedView, table: "Table"
-) -> None:
-    found = (
-        partitioning_complaint(table.name, table.partition_by, dataset.partition_by),
-        property_complaint(table.name, table.properties, dataset.properties),
-    )
-    analysis.problems += [Problem(text, dataset.place) for text in found if text]
 
 
 def _check_stream(

@@ -1,10 +1,25 @@
 """Tables that are there already, beside what their declaration says now: may they be kept?"""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headrace.lake.tables import Table
 
 _FEATURES = ("delta.columnmapping", "delta.enable", "delta.feature", "delta.min")
 """Properties by which a table takes another protocol, so that it is made with them or never."""
 _REPLAY = "build it anew with headrace pipelines replay FOLDER, or declare what it was made with"
+
+
+def complaints(
+    table: "Table", partition_by: Sequence[str], properties: Mapping[str, str]
+) -> list[str]:
+    """All that keeps a table from becoming what is declared, short of building it anew."""
+    found = (
+        partitioning_complaint(table.name, table.partition_by, partition_by),
+        property_complaint(table.name, table.properties, properties),
+    )
+    return [text for text in found if text]
 
 
 def partitioning_complaint(name: str, standing: Sequence[str], wanted: Sequence[str]) -> str | None:

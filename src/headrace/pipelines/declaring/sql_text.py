@@ -303,8 +303,7 @@ class _Finder:
             level.is_in_from = level.wants_relation = False
 
     def _is_view(self) -> bool:
-        """Whether this is LATERAL VIEW, which ends the list of relations: its commas are between
-        columns."""
+        """Whether this is LATERAL VIEW, which ends the relations: its commas part columns."""
         following = self.listed[self.at : self.at + 2]
         return [one.upper for one in following] == ["LATERAL", "VIEW"]
 

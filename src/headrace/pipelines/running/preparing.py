@@ -14,18 +14,14 @@ from headrace.lake.merging import COMMIT_VERSION
 from headrace.lake.metadata import APPEND_ONLY, is_append_only
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
 from headrace.lake.tables import Table
-from headrace.pipelines.analysing import promotion
+from headrace.pipelines.analysing import promotion, standing_tables
 from headrace.pipelines.analysing.analysis import Analysis, kept_columns
-from headrace.pipelines.analysing.fingerprints import fingerprint, plan_text
+from headrace.pipelines.analysing.fingerprints import fingerprint
 from headrace.pipelines.analysing.gathering import gathers
 from headrace.pipelines.analysing.graph import problems as graph_problems
-from headrace.pipelines.analysing.plans import is_repeatable
+from headrace.pipelines.analysing.plans import is_repeatable, plan_text
 from headrace.pipelines.analysing.schema_checks import check_declared
 from headrace.pipelines.analysing.spark_errors import quiet
-from headrace.pipelines.analysing.standing_tables import (
-    partitioning_complaint,
-    property_complaint,
-)
 from headrace.pipelines.model import (
     RAW,
     Architecture,
@@ -255,11 +251,8 @@ class Preparation:
     ) -> None:
         dataset = self.pipeline.datasets.get(table.name)
         place = None if dataset is None else dataset.place
-        found = (
-            partitioning_complaint(table.name, table.partition_by, partition_by),
-            property_complaint(table.name, table.properties, properties),
-        )
-        raise_if_any(Problem(text, place) for text in found if text)
+        found = standing_tables.complaints(table, partition_by, properties)
+        raise_if_any(Problem(text, place) for text in found)
 
     def _create(
         self,

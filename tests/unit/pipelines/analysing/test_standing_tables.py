@@ -1,6 +1,15 @@
-"""What a table that is there keeps it from becoming what is declared."""
+"""What keeps a table that is there from becoming what is declared."""
 
-from headrace.pipelines.analysing.standing_tables import partitioning_complaint, property_complaint
+from pathlib import Path
+
+import pyarrow as pa
+
+from headrace.lake.catalog import Lake
+from headrace.pipelines.analysing.standing_tables import (
+    complaints,
+    partitioning_complaint,
+    property_complaint,
+)
 
 
 def test_another_partitioning_is_told_with_the_way_out() -> None:
@@ -18,3 +27,10 @@ def test_properties_that_only_a_new_table_can_have_are_told() -> None:
     told = property_complaint("raw.x", standing, {"delta.columnMapping.mode": "name"})
     assert told is not None
     assert "without delta.columnMapping.mode as it is declared now" in told
+
+
+def test_all_that_is_wrong_with_a_table_is_told(tmp_path: Path) -> None:
+    columns = pa.schema([("id", pa.int64()), ("day", pa.date32())])
+    table = Lake(tmp_path).create("raw.x", columns, partition_by=("day",))
+    assert complaints(table, ("day",), {"delta.logRetentionDuration": "interval 3 days"}) == []
+    assert len(complaints(table, (), {"delta.columnMapping.mode": "name"})) == 2
