@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-logger = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 _LEFT_OUT = {"python", "__pycache__"}
 """The folder whose zips shadow the installed modules, and what is of no use to a JVM."""
@@ -55,7 +55,7 @@ def own_home() -> Path | None:
     try:
         return linked_home(installed)
     except (OSError, RuntimeError) as error:  # RuntimeError: a user who has no home.
-        logger.warning("Spark starts slowly: there is no cache (%s); set XDG_CACHE_HOME", error)
+        _log.warning("Spark starts slowly: there is no cache (%s); set XDG_CACHE_HOME", error)
         return None
 
 
