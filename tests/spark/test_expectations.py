@@ -205,6 +205,7 @@ def test_tables_that_get_no_rows_become_stale_while_a_pipeline_runs_and_at_the_e
         eventually(lambda: states(folder) == ["running", "running"], "it has its time again")
         clock.ahead_ns += 2 * HOUR_NS
         eventually(lambda: states(folder) == ["running", "failed"], "its time is over")
+        eventually(lambda: "lag_records" in metrics_at(pages[0]), "Spark has told of a batch")
         shown = metrics_at(pages[0])
     assert len(stands(folder).stale) == 2
     assert shown["rows_in_total"] == {"trusted.warned": 1, "trusted.failing": 1}

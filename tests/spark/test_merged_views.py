@@ -235,7 +235,7 @@ def test_a_new_query_is_computed_also_where_the_files_of_the_seam_are_gone(
     folder.lake.optimize(INPUT)
     for path in before - {file.path for file in landed.files()}:
         (landed.place / path).unlink()
-    folder.write(tables_sql=TABLES.replace("sum(size) AS size", "10 * sum(size) AS size"))
+    folder.write(tables_sql=TABLES.replace("sum(size) AS size", "sum(10 * size) AS size"))
     folder.once()
     assert seen(folder, is_lambda=True) == {("/a", 1): (2, 30, 2)}
 
