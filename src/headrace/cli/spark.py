@@ -36,10 +36,11 @@ def doctor() -> None:
 def warm(again: bool) -> None:
     """Keep Spark's classes ready, so that sessions on this machine start with half the work.
 
-    Takes some ten seconds and 200 MB of the user's cache, once for each Spark and Java.
+    Takes some 20 seconds and 200 MB of the user's cache, once for each Spark and Java.
     """
     from headrace.spark.class_archive import make_archive
 
+    warn("starting Spark once for its classes, unless they are kept ...")
     print_line(f"Spark's classes are kept in {make_archive(again=again)}")
 
 

@@ -6,11 +6,14 @@ it at the next start. An archive is bound to the Java that wrote it and to the p
 times of the jars; a JVM that finds something else leaves it alone and loads the classes as ever.
 """
 
+import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,20 +55,32 @@ def make_archive(*, again: bool) -> Path:
     if home is None:
         raise NotArchived("there is no Spark here: pip install '/path/to/headrace[spark]'")
     archive = archive_of(home)
-    if archive.exists() and not again:
-        return archive
-    with tempfile.TemporaryDirectory(dir=home) as aside:
-        made = Path(aside) / archive.name
-        _run_for_classes(made, aside)
+    with _alone(home):
+        if archive.exists() and not again:
+            return archive
+        # A JVM that uses an archive writes none, so the old ones go first.
         for old in home.glob("classes-*.jsa"):
-            old.unlink(missing_ok=True)
-        made.replace(archive)
+            old.unlink()
+        aside = home / "making"
+        shutil.rmtree(aside, ignore_errors=True)  # Of one that was killed: nobody else is here.
+        aside.mkdir()
+        _run_for_classes(aside / archive.name, aside)
+        (aside / archive.name).replace(archive)
+        shutil.rmtree(aside)
     return archive
 
 
-def _run_for_classes(archive: Path, directory: str) -> None:
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    """One process at a time; the others wait, as what they want is being made."""
+    with (home / "making.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _run_for_classes(archive: Path, directory: Path) -> None:
     """Let a process of its own write the archive when its JVM ends."""
-    command = [sys.executable, "-m", __name__, str(archive), directory]
+    command = [sys.executable, "-m", __name__, str(archive), str(directory)]
     try:
         result = subprocess.run(
             command, capture_output=True, text=True, timeout=_MAKING_S_MAX, check=False

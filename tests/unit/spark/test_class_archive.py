@@ -7,6 +7,7 @@ import pytest
 
 from headrace.spark import class_archive
 from headrace.spark.class_archive import NotArchived, archive_of, java_options, make_archive
+from headrace.spark.home import own_home
 
 
 @pytest.fixture
@@ -51,3 +52,22 @@ def test_a_start_that_does_not_end_in_time_is_told(
     monkeypatch.setattr(class_archive, "_MAKING_S_MAX", 0.001)
     with pytest.raises(NotArchived, match="did not end in 0 s; try again"):
         make_archive(again=False)
+
+
+def test_what_a_killed_start_has_left_is_removed_by_the_next(
+    java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    home = own_home()
+    assert home is not None
+    left = home / "making" / "classes-of-a-killed-one.jsa"
+    left.parent.mkdir()
+    left.touch()
+
+    def written(archive: Path, directory: Path) -> None:
+        assert list(directory.iterdir()) == []
+        archive.touch()
+
+    monkeypatch.setattr(class_archive, "_run_for_classes", written)
+    assert make_archive(again=False) == archive_of(home)
+    assert not left.parent.exists()
