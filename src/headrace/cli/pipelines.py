@@ -388,6 +388,8 @@ def redrive(folder: Path, table: str, as_json: bool, **given: Any) -> None:
     )
     for reason, count in redriven.reasons.items():
         warn(f"{counted(count, 'row')} left in quarantine: {reason}")
+    if redriven.taken > redriven.refused:
+        print_line(f"what reads {table} follows with the next run, or now if the pipeline runs")
 
 
 def _tell_start() -> None:

@@ -16,6 +16,7 @@ from headrace.cli.pipeline_progress import (
     whole_text,
 )
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.redriving import Redriven
 from headrace.pipelines.status import FlowStatus, PipelineStatus, ViewStatus
 from tests.declared_pipelines import write_folder
 
@@ -86,6 +87,23 @@ def test_a_wrong_name_of_a_table_is_told_before_spark_is_started(
     with pytest.raises(PipelineError, match=r"did you mean raw\.x"):
         call(command, folder, "x")
     assert "starting Spark" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("refused", "is_told"), [(1, True), (3, False)])
+def test_a_redrive_that_stored_rows_says_when_the_tables_behind_have_them(
+    refused: int,
+    is_told: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    redriven = Redriven(taken=3, refused=refused)
+    monkeypatch.setattr("headrace.pipelines.commands.redrive", lambda *_, **__: redriven)
+    call("redrive", tmp_path, "raw.x")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"3 rows taken out of quarantine, {refused} of them refused again"
+    follows = "what reads raw.x follows with the next run, or now if the pipeline runs"
+    assert lines[1:] == ([follows] if is_told else [])
 
 
 STATUS = PipelineStatus(
