@@ -65,12 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; the result is the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     _open_closed_streams()
+    command = given[0] if given else ""
     try:
         return _run(given)
     except HeadraceError as error:
-        return _fail(_explained(error), error.exit_code)
+        return _fail(_explained(error, command), error.exit_code)
     except ImportError as error:
-        told = _missing(error, given[0] if given else "")
+        told = _missing(error, command)
         if told is None:
             raise
         return _fail(told)
@@ -141,7 +142,7 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
-def _explained(error: HeadraceError) -> str:
+def _explained(error: HeadraceError, command: str) -> str:
     """The error with what to do about it, where a client of a cluster raised it.
 
     A node that does not start must not load the client to say why.
@@ -150,7 +151,7 @@ def _explained(error: HeadraceError) -> str:
         return str(error) or type(error).__name__
     from headrace.cli.advice import with_advice
 
-    return with_advice(error)
+    return with_advice(error, command)
 
 
 def _fail(message: str, exit_code: int = 1) -> int:

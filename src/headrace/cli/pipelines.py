@@ -1,6 +1,7 @@
 """`headrace pipelines`: make, check, draw, test and run pipelines on Spark."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from headrace.cli.output import counted, print_json, print_line, print_table, si
 from headrace.cli.replay_text import print_comparison
 
 if TYPE_CHECKING:
+    from headrace.errors import HeadraceError
     from headrace.pipelines.analysing.checking import Report
     from headrace.pipelines.commands import MetricsPort, Overrides
 
@@ -113,7 +115,7 @@ def check(
     from headrace.pipelines.commands import load_all, open_spark
 
     pipelines = load_all(_or_here(folders), _overrides(given))
-    topics = None if offline else checking.check_topics
+    topics = None if offline else partial(checking.check_topics, advised=_advised)
     reports = [checking.check(pipeline, topics=topics) for pipeline in pipelines]
     if not no_spark and not any(report.problems for report in reports):
         if not as_json:
@@ -399,6 +401,12 @@ def _tell_start() -> None:
 
 def _silent() -> None:
     """For programs, which are not impatient."""
+
+
+def _advised(error: "HeadraceError") -> str:
+    from headrace.cli.advice import with_advice
+
+    return with_advice(error, "pipelines")
 
 
 def _metrics_port(text: str) -> "MetricsPort":

@@ -44,6 +44,18 @@ def test_a_wrong_pipeline_fails_the_check_before_spark_is_started(
     assert output.out.endswith("1 problem\n")
 
 
+def test_a_broker_that_cannot_be_reached_fails_the_check_and_it_is_said_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Port 1 is reserved and refuses at once."""
+    folder = write_folder(tmp_path, {"a.sql": TABLE})
+    assert call("check", folder, "--no-spark", "--bootstrap", "127.0.0.1:1") == 1
+    output = capsys.readouterr()
+    assert "cannot reach 127.0.0.1:1: connection refused; start a node with" in output.err
+    assert "`bootstrap` of pipeline.toml or with --bootstrap; or check with --offline" in output.err
+    assert output.out.endswith("1 problem\n")
+
+
 def test_programs_get_the_problems_as_json(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -82,8 +82,15 @@ class TopicReport:
     notes: tuple[str, ...] = ()
 
 
-def check_topics(pipeline: Pipeline, timeout_s: float = TOPICS_TIMEOUT_S) -> TopicReport:
-    """Ask the pipeline's brokers which topics there are; that they cannot be asked is a note."""
+def check_topics(
+    pipeline: Pipeline,
+    timeout_s: float = TOPICS_TIMEOUT_S,
+    advised: Callable[[HeadraceError], str] = str,
+) -> TopicReport:
+    """Ask the pipeline's brokers which topics there are; that they cannot be asked is a problem.
+
+    A run would meet it too. `advised` says what to do about it, besides to ask nobody.
+    """
     from headrace.client.admin import Admin
 
     settings = pipeline.settings
@@ -91,7 +98,8 @@ def check_topics(pipeline: Pipeline, timeout_s: float = TOPICS_TIMEOUT_S) -> Top
         with Admin(settings.bootstrap, settings.client, timeout_s) as admin:
             present = {topic.name for topic in admin.topics.all()}
     except HeadraceError as error:
-        return TopicReport(notes=(f"topics were not checked: {error}",))
+        found = f"topics were not checked: {advised(error)}; or check with --offline"
+        return TopicReport((Problem(found),))
     return TopicReport(
         tuple(_missing_topics(pipeline, present)), tuple(_topics_to_come(pipeline, present))
     )

@@ -30,11 +30,13 @@ def test_problems_of_topics_join_the_others_in_order(tmp_path: Path) -> None:
     assert report.notes[-1] == "a note"
 
 
-def test_a_broker_that_does_not_answer_is_a_note(tmp_path: Path) -> None:
+def test_a_broker_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
     settings = SETTINGS.replace('"shop"', '"shop"\nbootstrap = "127.0.0.1:1"')
     found = check_topics(load_folder(tmp_path, {"a.sql": TABLE}, settings), timeout_s=0.5)
-    assert found.problems == ()
-    assert "topics were not checked: cannot reach 127.0.0.1:1" in found.notes[0]
+    assert found.notes == ()
+    (problem,) = found.problems
+    assert "topics were not checked: cannot reach 127.0.0.1:1" in problem.text
+    assert "--offline" in problem.text
 
 
 WRONG_SOURCES = """
