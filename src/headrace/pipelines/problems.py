@@ -47,11 +47,14 @@ def in_order(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems), key=_order)
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """`; did you mean staging.orders?` when something like the name is there, else nothing."""
+def nearest(name: str, names: Iterable[str], prefix: str = "") -> str:
+    """`; did you mean staging.orders?` when something like the name is there, else nothing.
+
+    What all names begin with is given apart, as it would make them all alike.
+    """
     from difflib import get_close_matches  # Only ever needed on the way to an error.
 
-    near = get_close_matches(name, sorted(names), n=2, cutoff=0.6)
+    near = [prefix + one for one in get_close_matches(name, sorted(names), n=2, cutoff=0.6)]
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 

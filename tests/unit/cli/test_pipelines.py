@@ -41,6 +41,7 @@ def test_a_wrong_pipeline_fails_the_check_before_spark_is_started(
     assert call("check", folder, "--offline") == 1
     output = capsys.readouterr()
     assert "a.sql:1: there is no sources.odrers" in output.err
+    assert "did you mean sources.orders?" in output.err
     assert output.out.endswith("1 problem\n")
 
 

@@ -184,7 +184,7 @@ def missing_text(pipeline: Pipeline, name: str) -> str:
     known = [*sources, *pipeline.datasets, *map(quarantine_of, pipeline.datasets)]
     zone, _, rest = name.partition(".")
     if zone == SOURCES:
-        near = nearest(rest, pipeline.sources)
+        near = nearest(rest, pipeline.sources, f"{SOURCES}.")
         advice = near or f"; declare [{SOURCES}.{rest}] in pipeline.toml"
     elif zone == QUARANTINE:
         advice = nearest(name, known)

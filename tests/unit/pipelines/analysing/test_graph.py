@@ -65,7 +65,7 @@ def test_a_circle_is_told_once_with_its_way(tmp_path: Path) -> None:
         ("SELECT * FROM STREAM(sources.x)", "declare [sources.x] in pipeline.toml"),
         (
             "SELECT * FROM STREAM(sources.oders)",
-            "there is no sources.oders to read; did you mean orders?",
+            "there is no sources.oders to read; did you mean sources.orders?",
         ),
         ("SELECT * FROM STREAM(zzz)", "declare it, or read one of: sources.orders, staging.x"),
         ("SELECT * FROM STREAM(refined.view)", "refined.view is a materialized view, which is com"),
