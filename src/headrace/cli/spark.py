@@ -36,7 +36,7 @@ def doctor() -> None:
 def warm(again: bool) -> None:
     """Keep Spark's classes ready, so that sessions on this machine start with half the work.
 
-    Takes some 20 seconds and 200 MB of the user's cache, once for each Spark and Java.
+    Takes about a minute and 200 MB of the user's cache, once for each Spark and Java.
     """
     from headrace.spark.class_archive import make_archive
 
