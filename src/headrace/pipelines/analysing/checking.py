@@ -14,7 +14,7 @@ from headrace.errors import HeadraceError
 from headrace.pipelines.analysing import graph as graphs
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.graph import Graph
-from headrace.pipelines.model import SOURCES, MergedView, Pipeline, Sink, StreamingTable
+from headrace.pipelines.model import SOURCES, MergedView, Pipeline, Place, Sink, StreamingTable
 from headrace.pipelines.problems import Problem, in_order, nearest
 from headrace.pipelines.sources import source_options
 from headrace.spark.connect import is_connect
@@ -93,6 +93,8 @@ def check_topics(
     """
     from headrace.client.admin import Admin
 
+    if not pipeline.sources and not any(_written_topics(pipeline)):
+        return TopicReport()
     settings = pipeline.settings
     try:
         with Admin(settings.bootstrap, settings.client, timeout_s) as admin:
@@ -122,15 +124,22 @@ def _topics_to_come(pipeline: Pipeline, present: set[str]) -> Iterator[str]:
         pattern = source.topic_pattern
         if pattern and not any(re.fullmatch(pattern, topic) for topic in present):
             yield f"{source.place}: no topic is like {pattern} yet"
+    for place, topic in _written_topics(pipeline):
+        if topic not in present:
+            yield (
+                f"{place}: there is no topic {topic} yet; brokers that may create topics"
+                " do so when it is first written to"
+            )
+
+
+def _written_topics(pipeline: Pipeline) -> Iterator[tuple[Place, str]]:
+    """The topics of sinks and dead letters, and where each is named."""
     for dataset in pipeline.datasets.values():
         topic = dataset.topic if isinstance(dataset, Sink) else None
         if isinstance(dataset, StreamingTable):
             topic = dataset.dead_letter_topic
-        if topic and topic not in present:
-            yield (
-                f"{dataset.place}: there is no topic {topic} yet; brokers that may create topics"
-                " do so when it is first written to"
-            )
+        if topic:
+            yield dataset.place, topic
 
 
 def _wrong_sources(pipeline: Pipeline) -> Iterator[Problem]:

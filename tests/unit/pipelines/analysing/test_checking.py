@@ -39,6 +39,12 @@ def test_a_broker_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
     assert "--offline" in problem.text
 
 
+def test_who_names_no_topic_needs_no_broker(tmp_path: Path) -> None:
+    settings = '[pipeline]\nname = "shop"\nbootstrap = "127.0.0.1:1"\n'
+    view = "CREATE MATERIALIZED VIEW refined.one AS SELECT 1 AS one;"
+    assert check_topics(load_folder(tmp_path, {"a.sql": view}, settings)) == TopicReport()
+
+
 WRONG_SOURCES = """
 [pipeline]
 name = "shop"
