@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote  # Spark and Java take options apart at blanks, and heed quotes.
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import HeadraceError
@@ -39,7 +40,7 @@ class NotArchived(HeadraceError):
 def java_options(home: Path) -> str:
     """What makes a JVM with this home use its archive; nothing if there is none."""
     archive = archive_of(home)
-    return f"-XX:SharedArchiveFile={archive} {_QUIET}" if archive.exists() else ""
+    return f"{quote(f'-XX:SharedArchiveFile={archive}')} {_QUIET}" if archive.exists() else ""
 
 
 def archive_of(home: Path) -> Path:
@@ -99,7 +100,7 @@ def _main(archive: str, directory: str) -> None:
     from headrace.spark.session import open_session
 
     settings = {
-        DRIVER_OPTIONS: f"-XX:ArchiveClassesAtExit={archive}",
+        DRIVER_OPTIONS: quote(f"-XX:ArchiveClassesAtExit={archive}"),
         "spark.sql.warehouse.dir": f"{directory}/warehouse",
     }
     session = open_session("classes", "local[2]", settings)

@@ -1,6 +1,7 @@
 """Which archive of classes a JVM is told to use."""
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,12 @@ def test_without_an_archive_a_jvm_is_told_nothing(home: Path) -> None:
 def test_an_archive_that_is_there_is_used(home: Path) -> None:
     archive_of(home).touch()
     assert f"-XX:SharedArchiveFile={archive_of(home)}" in java_options(home).split()
+
+
+def test_a_path_with_blanks_stays_one_option(home: Path) -> None:
+    spaced = home.rename(home.with_name("my home"))
+    archive_of(spaced).touch()
+    assert f"-XX:SharedArchiveFile={archive_of(spaced)}" in shlex.split(java_options(spaced))
 
 
 @pytest.mark.parametrize("changed", ["jdk/bin/java", "home/jars"])
