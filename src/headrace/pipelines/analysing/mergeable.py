@@ -253,8 +253,8 @@ def _is_exact(cast: Node, how: str) -> bool:
         return True
     if _INTEGRAL.fullmatch(found):
         return _INTEGRAL.fullmatch(wanted) is not None or _DECIMAL.fullmatch(wanted) is not None
-    scales = [_DECIMAL.fullmatch(one) for one in (found, wanted)]
-    return all(scales) and int(scales[0][2]) <= int(scales[1][2])  # type: ignore[index]
+    has, gets = _DECIMAL.fullmatch(found), _DECIMAL.fullmatch(wanted)
+    return has is not None and gets is not None and int(has[2]) <= int(gets[2])
 
 
 def _is_number(kind: str) -> bool:
