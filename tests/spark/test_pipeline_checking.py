@@ -8,9 +8,10 @@ import pytest
 
 from headrace.lake.catalog import Lake
 from headrace.pipelines.analysing.analysis import Analysis
-from headrace.pipelines.analysing.checking import check, check_topics
+from headrace.pipelines.analysing.checking import check
 from headrace.pipelines.analysing.plans import is_repeatable, plan_text
 from headrace.pipelines.analysing.spark_errors import quiet
+from headrace.pipelines.analysing.topic_checks import check_topics
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.preparing import Preparation

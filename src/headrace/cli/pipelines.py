@@ -111,11 +111,11 @@ def check(
     If all is well, lets Spark analyse every query over empty tables. Exits with 1 if something is
     wrong.
     """
-    from headrace.pipelines.analysing import checking
+    from headrace.pipelines.analysing import checking, topic_checks
     from headrace.pipelines.commands import load_all, open_spark
 
     pipelines = load_all(_or_here(folders), _overrides(given))
-    topics = None if offline else partial(checking.check_topics, advised=_advised)
+    topics = None if offline else partial(topic_checks.check_topics, advised=_advised)
     reports = [checking.check(pipeline, topics=topics) for pipeline in pipelines]
     if not no_spark and not any(report.problems for report in reports):
         if not as_json:

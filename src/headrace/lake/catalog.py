@@ -127,8 +127,8 @@ class Lake:
             whose = f" of {found.pipeline}" if found.pipeline else ""
             raise TableLost(
                 f"{name}: {error}, but the catalog has it: someone has removed or moved it. Put the"
-                f" folder back; if it is lost, `headrace pipelines replay` builds the tables{whose}"
-                " anew, and a materialized view comes back with the next run by itself"
+                " folder back; if it is lost, `headrace pipelines replay FOLDER` builds the tables"
+                f"{whose} anew, and a materialized view comes back with the next run by itself"
             ) from error
 
     def view(self, name: str) -> MergedViewEntry:

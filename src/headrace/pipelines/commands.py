@@ -164,6 +164,7 @@ def run(
     runners: list[PipelineRunner] = []
     with (
         held(pipelines),
+        reached(pipelines if is_once else ()),
         StopRequest(pipelines, is_stopped) as stopped,
         metrics_of(runners, metrics),
         session_for(pipelines, spark, starting) as session,
@@ -230,6 +231,17 @@ def held(pipelines: Sequence[Pipeline]) -> Iterator[None]:
             stack.enter_context(state.held())
             state.forget_stop()
         yield
+
+
+@contextmanager
+def reached(pipelines: Sequence[Pipeline]) -> Iterator[None]:
+    """Begin only if brokers answer. A server of Spark Connect may reach those that we cannot."""
+    from headrace.pipelines.analysing.topic_checks import check_brokers
+
+    for pipeline in pipelines:
+        if not pipeline.settings.master.startswith("sc://"):
+            check_brokers(pipeline)
+    yield
 
 
 class StopRequest:

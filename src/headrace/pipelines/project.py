@@ -140,8 +140,16 @@ def _run(text: str, path: Path, file: str, registry: Registry) -> None:
     except SyntaxError as error:
         registry.complain(f"SyntaxError: {error.msg}", _place_of_syntax(error, registry, file))
     except (Exception, SystemExit) as error:
+        if _is_want_of_spark(error):
+            raise
         # A user's file may raise anything, and the other files are to be seen nevertheless.
         registry.complain(short_text(error), _place_of(error, registry, file))
+
+
+def _is_want_of_spark(error: BaseException) -> bool:
+    """Whether it is no fault of a file: whoever runs us says how to install what we need."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    return (name or "").partition(".")[0] == "pyspark"
 
 
 def _place_of(error: BaseException, registry: Registry, file: str) -> Place:

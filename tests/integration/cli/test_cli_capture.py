@@ -348,6 +348,7 @@ def test_what_cannot_be_is_refused_with_the_reason(
     done = headrace(node, "capture", *words)
     assert done.code != 0
     assert why in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_full_disk_is_an_error_and_the_next_run_goes_on(

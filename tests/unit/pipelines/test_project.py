@@ -161,3 +161,14 @@ def test_udfs_of_files_are_of_the_spark_that_will_run_them(
     )
     folder = write_folder(tmp_path, {"a.py": text + TABLE.format("a")})
     assert list(load(folder, {}, master=master).datasets) == ["raw.a"]
+
+
+def test_that_spark_is_not_installed_is_no_fault_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command line knows how it is installed, or that it just is being."""
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(ModuleNotFoundError, match="pyspark"):
+        load_folder(tmp_path, {"a.py": "import pyspark\n"})
+    (problem,) = problems_of(tmp_path, {"a.py": "import no_such_module\n"})
+    assert str(problem).startswith("a.py:1: ")

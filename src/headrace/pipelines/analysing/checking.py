@@ -5,7 +5,6 @@ but no data. Each step goes as far as it can, so that one run tells all. Spark t
 so whoever starts it looks at what is known without it first.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -14,15 +13,15 @@ from headrace.errors import HeadraceError
 from headrace.pipelines.analysing import graph as graphs
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.graph import Graph
-from headrace.pipelines.model import SOURCES, MergedView, Pipeline, Place, Sink, StreamingTable
-from headrace.pipelines.problems import Problem, in_order, nearest
+from headrace.pipelines.analysing.topic_checks import TopicReport
+from headrace.pipelines.model import SOURCES, MergedView, Pipeline
+from headrace.pipelines.problems import Problem, in_order
 from headrace.pipelines.sources import source_options
 from headrace.spark.connect import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TOPICS_TIMEOUT_S = 5.0
 NO_SPARK = "columns were not checked, which takes Spark; what functions read is as it is written"
 NO_PLANS = (
     "whether merged views can be kept by parts was not checked: a Spark Connect server shows no"
@@ -51,7 +50,7 @@ class Report:
 def check(
     pipeline: Pipeline,
     *,
-    topics: Callable[[Pipeline], "TopicReport"] | None = None,
+    topics: Callable[[Pipeline], TopicReport] | None = None,
     spark: "SparkSession | None" = None,
 ) -> Report:
     """Everything that can be checked with what is given: a look at topics, a Spark session."""
@@ -72,74 +71,6 @@ def analysed(report: Report, spark: "SparkSession") -> Report:
     notes = dict.fromkeys((*found.notes, *(note for note in report.notes if note != NO_SPARK)))
     problems = in_order((*report.problems, *found.problems))
     return replace(found, problems=tuple(problems), notes=tuple(notes))
-
-
-@dataclass(frozen=True, slots=True)
-class TopicReport:
-    """What is to be said of a pipeline's topics."""
-
-    problems: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def check_topics(
-    pipeline: Pipeline,
-    timeout_s: float = TOPICS_TIMEOUT_S,
-    advised: Callable[[HeadraceError], str] = str,
-) -> TopicReport:
-    """Ask the pipeline's brokers which topics there are; that they cannot be asked is a problem.
-
-    A run would meet it too. `advised` says what to do about it, besides to ask nobody.
-    """
-    from headrace.client.admin import Admin
-
-    if not pipeline.sources and not any(_written_topics(pipeline)):
-        return TopicReport()
-    settings = pipeline.settings
-    try:
-        with Admin(settings.bootstrap, settings.client, timeout_s) as admin:
-            present = {topic.name for topic in admin.topics.all()}
-    except HeadraceError as error:
-        found = f"topics were not checked: {advised(error)}; or check with --offline"
-        return TopicReport((Problem(found),))
-    return TopicReport(
-        tuple(_missing_topics(pipeline, present)), tuple(_topics_to_come(pipeline, present))
-    )
-
-
-def _missing_topics(pipeline: Pipeline, present: set[str]) -> Iterator[Problem]:
-    for source in pipeline.sources.values():
-        for topic in (source.topic or "").split(","):
-            if topic and topic not in present:
-                yield Problem(
-                    f"there is no topic {topic} at {pipeline.settings.bootstrap}; create it with:"
-                    f" headrace topics create {topic}{nearest(topic, present)}",
-                    source.place,
-                )
-
-
-def _topics_to_come(pipeline: Pipeline, present: set[str]) -> Iterator[str]:
-    """Topics that are missing and may come to be while the pipeline runs."""
-    for source in pipeline.sources.values():
-        pattern = source.topic_pattern
-        if pattern and not any(re.fullmatch(pattern, topic) for topic in present):
-            yield f"{source.place}: no topic is like {pattern} yet"
-    for place, topic in _written_topics(pipeline):
-        if topic not in present:
-            yield (
-                f"{place}: there is no topic {topic} yet; brokers that may create topics"
-                " do so when it is first written to"
-            )
-
-
-def _written_topics(pipeline: Pipeline) -> Iterator[tuple[Place, str]]:
-    """The topics of sinks and dead letters, and where each is named."""
-    for dataset in pipeline.datasets.values():
-        topic = dataset.topic if isinstance(dataset, Sink) else None
-        if isinstance(dataset, StreamingTable):
-            topic = dataset.dead_letter_topic
-        if topic:
-            yield dataset.place, topic
 
 
 def _wrong_sources(pipeline: Pipeline) -> Iterator[Problem]:

@@ -101,7 +101,7 @@ def check_way_back(pipeline: Pipeline, earlier: Collection[str]) -> None:
                 f"the last replay was made before {view.name} was kept as"
                 f' `architecture = "{chosen.value}"` asks, so the way back leads to another'
                 " architecture. Change it back and run the pipeline, as by"
-                " `headrace pipelines run --once`; then switch back"
+                " `headrace pipelines run FOLDER --once`; then switch back"
             )
 
 
@@ -133,7 +133,7 @@ def _refusal(known: Mapping[tuple[str, int], bool], name: str, generation: int) 
     if any(there.values()):
         return (
             f"generation {generation} of {name} is the one that counts; it is never removed."
-            " Switch first, with `headrace pipelines replay`, or `replay --back`"
+            " Switch first, with `headrace pipelines replay FOLDER`, or `replay --back FOLDER`"
         )
     if there:
         return (

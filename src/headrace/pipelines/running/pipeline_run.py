@@ -411,7 +411,7 @@ class PipelineRun:
             raise StateDisagrees(
                 f"{written} has rows of the flow {flow.name}, but its checkpoint is gone:"
                 f" {state.directory}. Beginning again would write them twice. Put the folder back,"
-                " or build the tables anew: remove them too, or `headrace pipelines replay`"
+                " or build the tables anew: remove them too, or `headrace pipelines replay FOLDER`"
             )
         if not state.is_known and flow.name in self.preparation.reads:
             reads = topics_and_tables(

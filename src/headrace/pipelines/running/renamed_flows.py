@@ -29,7 +29,7 @@ def check_not_renamed(
                 f" longer declared, and the flow {flow} would bring them once more. If it was"
                 f" renamed, call it {name} again, or rename the folder {old.directory.parent} to"
                 f" {state.directory.parent.name}. If it is another one, build {table.name} anew"
-                f" with `headrace pipelines replay`; or remove the folder, and {flow} reads"
+                f" with `headrace pipelines replay FOLDER`; or remove the folder, and {flow} reads"
                 " everything from its start"
             )
 

@@ -111,7 +111,7 @@ def check_architecture(lake: Lake, pipeline: Pipeline) -> None:
         raise PipelineError(
             f'{view} is not kept as `architecture = "{chosen.value}"` asks yet: no run has caught'
             " up since that change, so there is nothing to compare with or to go back to. Run the"
-            " pipeline first, as by `headrace pipelines run --once`; or replay with the"
+            " pipeline first, as by `headrace pipelines run FOLDER --once`; or replay with the"
             " architecture of before, and change it afterwards"
         )
 

@@ -101,8 +101,8 @@ class FlowState:
         committed = checkpoints.newest_commit(self.checkpoint)
         last = -1 if written is None else written
         advice = (
-            f" Build {table} anew with `headrace pipelines replay`, or put back what was removed:"
-            f" {self.directory} and the table belong together"
+            f" Build {table} anew with `headrace pipelines replay FOLDER`, or put back what was"
+            f" removed: {self.directory} and the table belong together"
         )
         is_begun_anew = checkpoints.newest_plan(self.checkpoint) < 0 <= last
         if last > committed + 1 or is_begun_anew:
@@ -155,7 +155,7 @@ class PipelineState:
                 raise PipelineRuns(
                     f"{self.directory.name} is at work already ({purpose}) in process"
                     f" {file.read().strip() or 'unknown'};"
-                    " stop it with `headrace pipelines stop`, or wait until it has ended"
+                    " stop it with `headrace pipelines stop FOLDER`, or wait until it has ended"
                 ) from None
             file.truncate(0)
             file.write(str(os.getpid()))

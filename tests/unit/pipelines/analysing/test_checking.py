@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from headrace.pipelines.analysing.checking import TopicReport, check, check_topics
+from headrace.pipelines.analysing.checking import check
+from headrace.pipelines.analysing.topic_checks import TopicReport
 from headrace.pipelines.problems import Problem
-from tests.declared_pipelines import SETTINGS, load_folder
+from tests.declared_pipelines import load_folder
 
 TABLE = "CREATE STREAMING TABLE raw.x AS SELECT * FROM STREAM(sources.orders);\n"
 
@@ -28,21 +29,6 @@ def test_problems_of_topics_join_the_others_in_order(tmp_path: Path) -> None:
     )
     assert [str(one.place) for one in report.problems] == ["a.sql:1", "pipeline.toml:5"]
     assert report.notes[-1] == "a note"
-
-
-def test_a_broker_that_does_not_answer_is_a_problem(tmp_path: Path) -> None:
-    settings = SETTINGS.replace('"shop"', '"shop"\nbootstrap = "127.0.0.1:1"')
-    found = check_topics(load_folder(tmp_path, {"a.sql": TABLE}, settings), timeout_s=0.5)
-    assert found.notes == ()
-    (problem,) = found.problems
-    assert "topics were not checked: cannot reach 127.0.0.1:1" in problem.text
-    assert "--offline" in problem.text
-
-
-def test_who_names_no_topic_needs_no_broker(tmp_path: Path) -> None:
-    settings = '[pipeline]\nname = "shop"\nbootstrap = "127.0.0.1:1"\n'
-    view = "CREATE MATERIALIZED VIEW refined.one AS SELECT 1 AS one;"
-    assert check_topics(load_folder(tmp_path, {"a.sql": view}, settings)) == TopicReport()
 
 
 WRONG_SOURCES = """

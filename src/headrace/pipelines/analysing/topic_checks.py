@@ -1,0 +1,142 @@
+"""What brokers say of a pipeline before it runs: whether they answer, and which topics there are.
+
+A source may be read from another cluster than the pipeline's own, so each cluster is asked for what
+is read from it. Sinks and dead letters are always with the pipeline's own.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from headrace.client.admin import Admin
+from headrace.client.cluster import check_reachable
+from headrace.client.java_security import InvalidLogin, translated
+from headrace.client.security import NotSpoken
+from headrace.errors import HeadraceError
+from headrace.pipelines.model import Pipeline, Place, Sink, Source, StreamingTable
+from headrace.pipelines.problems import Problem, nearest
+from headrace.pipelines.sources import client_properties, source_options
+
+TIMEOUT_S = 5.0
+_CLIENT = "kafka."
+_OTHERS_LOGIN = (InvalidLogin, NotSpoken)
+"""Java's own stores and logins are for the stock connector, whose topics this client cannot see."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicReport:
+    """What is to be said of a pipeline's topics."""
+
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsOfCluster:
+    """A cluster as a client reaches it, and what a pipeline reads and writes there."""
+
+    properties: dict[str, str] = field(repr=False)
+    """With the login."""
+    sources: list[Source] = field(default_factory=list)
+    written: list[tuple[Place, str]] = field(default_factory=list)
+
+    @property
+    def bootstrap(self) -> str:
+        return self.properties["bootstrap.servers"]
+
+
+def check_topics(
+    pipeline: Pipeline,
+    timeout_s: float = TIMEOUT_S,
+    advised: Callable[[HeadraceError], str] = str,
+) -> TopicReport:
+    """Ask the brokers which topics there are; that they cannot be asked is a problem.
+
+    A run would meet it too. `advised` says what to do about it, besides to ask nobody.
+    """
+    problems: list[Problem] = []
+    notes: list[str] = []
+    for cluster in clusters_of(pipeline):
+        try:
+            present = _topics_at(cluster, timeout_s)
+        except _OTHERS_LOGIN as error:
+            notes.append(f"topics at {cluster.bootstrap} were not checked: {error}")
+        except HeadraceError as error:
+            found = f"topics were not checked: {advised(error)}; or check with --offline"
+            problems.append(Problem(found))
+        else:
+            problems += _missing_topics(cluster, present)
+            notes += _topics_to_come(cluster, present)
+    return TopicReport(tuple(problems), tuple(notes))
+
+
+def check_brokers(pipeline: Pipeline, timeout_s: float = TIMEOUT_S) -> None:
+    """Fail clearly where no broker answers: Spark would try again and again, and blame a query."""
+    for cluster in clusters_of(pipeline):
+        with suppress(*_OTHERS_LOGIN):
+            check_reachable(cluster.bootstrap, translated(cluster.properties), timeout_s)
+
+
+def clusters_of(pipeline: Pipeline) -> list[TopicsOfCluster]:
+    """The clusters where a pipeline has topics; none if it has no topics."""
+    own = TopicsOfCluster(client_properties(pipeline.settings))
+    own.written.extend(_written_topics(pipeline))
+    found = [own]
+    for source in pipeline.sources.values():
+        properties = _properties_of(source, pipeline)
+        same = [one for one in found if one.properties == properties]
+        if not same:
+            same = [TopicsOfCluster(properties)]
+            found += same
+        same[0].sources.append(source)
+    return [one for one in found if one.sources or one.written]
+
+
+def _properties_of(source: Source, pipeline: Pipeline) -> dict[str, str]:
+    """How the reader of a source reaches its brokers."""
+    options = source_options(source, pipeline.settings)
+    named = {n.lower(): v for n, v in options.items() if n.lower().startswith(_CLIENT)}
+    found = {name.removeprefix(_CLIENT): value for name, value in named.items()}
+    found.pop("isolation.level", None)  # It says how records are read, and not who reads.
+    return found
+
+
+def _topics_at(cluster: TopicsOfCluster, timeout_s: float) -> set[str]:
+    with Admin(cluster.bootstrap, translated(cluster.properties), timeout_s) as admin:
+        return {topic.name for topic in admin.topics.all()}
+
+
+def _missing_topics(cluster: TopicsOfCluster, present: set[str]) -> Iterator[Problem]:
+    for source in cluster.sources:
+        for topic in (source.topic or "").split(","):
+            if topic and topic not in present:
+                yield Problem(
+                    f"there is no topic {topic} at {cluster.bootstrap}; create it with:"
+                    f" headrace topics create {topic}{nearest(topic, present)}",
+                    source.place,
+                )
+
+
+def _topics_to_come(cluster: TopicsOfCluster, present: set[str]) -> Iterator[str]:
+    """Topics that are missing and may come to be while the pipeline runs."""
+    for source in cluster.sources:
+        pattern = source.topic_pattern
+        if pattern and not any(re.fullmatch(pattern, topic) for topic in present):
+            yield f"{source.place}: no topic is like {pattern} yet"
+    for place, topic in cluster.written:
+        if topic not in present:
+            yield (
+                f"{place}: there is no topic {topic} yet; brokers that may create topics"
+                " do so when it is first written to"
+            )
+
+
+def _written_topics(pipeline: Pipeline) -> Iterator[tuple[Place, str]]:
+    """The topics of sinks and dead letters, and where each is named."""
+    for dataset in pipeline.datasets.values():
+        topic = dataset.topic if isinstance(dataset, Sink) else None
+        if isinstance(dataset, StreamingTable):
+            topic = dataset.dead_letter_topic
+        if topic:
+            yield dataset.place, topic
