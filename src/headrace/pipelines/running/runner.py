@@ -219,18 +219,19 @@ class PipelineRunner:
             running.give_up(Failure("PipelineError", reason))
 
     def end(self) -> None:
-        """Stop the flows between two batches, if that comes soon.
+        """Stop the flows between two batches, or when one has just begun, if that comes soon.
 
         A batch that is cut off is repeated at the next run, which its token makes safe.
         """
         deadline = time.monotonic() + _STOP_S_MAX
-        active = [running for running in self.flows if running.is_active]
+        active = [(one, one.batches) for one in self.flows if one.is_active]
         while active:
             is_late = time.monotonic() >= deadline
-            for running in active:
-                if is_late or not running.is_busy:
+            for running, batches in active:
+                has_just_begun = running.batches > batches
+                if is_late or has_just_begun or not running.is_busy:
                     running.stop()
-            active = [running for running in active if running.is_active]
+            active = [(one, batches) for one, batches in active if one.is_active]
             time.sleep(_TICK_S)
         for view in self.views:
             if view.future is not None:

@@ -78,11 +78,17 @@ class RunningFlow:
     @property
     def is_busy(self) -> bool:
         """Whether a batch is under way that would be cut off by a stop, and repeated later."""
-        return (
-            self.query is not None
-            and self.query.isActive
-            and bool(self.query.status["isTriggerActive"])
-        )
+        if self.query is None or not self.query.isActive:
+            return False
+        status = self.query.status
+        # A trigger is active also while the next batch is planned, most of an idle query's time.
+        return bool(status["isTriggerActive"] and status["isDataAvailable"])
+
+    @property
+    def batches(self) -> int:
+        """The number of the last batch that was done; those of real time follow without a pause."""
+        progress = self.query.lastProgress if self.query is not None else None
+        return -1 if progress is None else int(progress["batchId"])
 
     def renew(self) -> None:
         """Let a continuous query that waits for its trigger choose anew what it waits for.

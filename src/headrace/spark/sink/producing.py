@@ -21,6 +21,7 @@ IN_FLIGHT_BYTES_MAX = 32 << 20
 IN_FLIGHT_RECORDS_MAX = 500_000
 
 _POLL_S = 0.02
+_REASON_S_MAX = 1.0
 _TOPIC_ATTEMPTS = 30
 _TOPIC_LOOKS = 3
 """How often a topic is looked for that nobody is about to make."""
@@ -150,12 +151,23 @@ class SinkProducer:
 
     def _poll(self, timeout_s: float) -> None:
         """Hear of outcomes, and raise the first failure."""
+        self._hear(timeout_s)
+        if self._failure is not None:
+            deadline = time.monotonic() + _REASON_S_MAX
+            while self._lacks_reason() and time.monotonic() < deadline:
+                self._hear(_POLL_S)
+            raise explained(self._failure, self._failed_at)
+
+    def _hear(self, timeout_s: float) -> None:
         try:
             self._producer.poll(timeout_s)
         except KafkaException as error:
             self._fail(error.args[0])
-        if self._failure is not None:
-            raise explained(self._failure, self._failed_at)
+
+    def _lacks_reason(self) -> bool:
+        """Whether only consequences were heard of; the records behind them may be told later."""
+        is_consequence = self._failure is not None and self._failure.code() in _CONSEQUENCES
+        return is_consequence and len(self._producer) > 0
 
     def _send_together(self, rows: Rows) -> None:
         if rows.keys is None:
