@@ -20,6 +20,7 @@ PRELOADED = (
     "pyspark.sql.worker.plan_data_source_read",
     "headrace.spark.source.source",
     "headrace.spark.tables.source",
+    "headrace.spark.unreadable",
 )
 
 

@@ -5,7 +5,8 @@ needed, and Arrow is not.
 """
 
 from collections.abc import Mapping
-from typing import Self
+from dataclasses import dataclass
+from typing import Any, Self
 
 import msgspec
 
@@ -43,3 +44,20 @@ class Span(msgspec.Struct, frozen=True, array_like=True):
     partition: int
     first: int
     end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """Some records that could not be read; the columns are arrays of one length."""
+
+    topic: Any
+    partition: Any
+    offset: Any
+    timestamp: Any
+    error: Any
+    payload: Any
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """What is the same of a record whenever it is read."""
+        return self.topic, self.partition, self.offset, self.payload

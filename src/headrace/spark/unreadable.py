@@ -14,9 +14,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import msgspec
@@ -25,7 +23,7 @@ import pyarrow as pa
 from headrace.lake.data_files import DataFile, FileWriter
 from headrace.lake.far_times import python_values
 from headrace.lake.quarantine import QUARANTINE_SCHEMA, QUARANTINED_AT, TOLD_BY, UNREADABLE
-from headrace.spark.refuge import Refuge, Span, Spans
+from headrace.spark.refuge import Refuge, Span, Spans, Unreadable
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -33,23 +31,6 @@ class Note(msgspec.Struct, frozen=True):
 
     spans: tuple[Span, ...]
     files: tuple[DataFile, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Unreadable:
-    """Some records that could not be read; the columns are arrays of one length."""
-
-    topic: Any
-    partition: Any
-    offset: Any
-    timestamp: Any
-    error: Any
-    payload: Any
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """What is the same of a record whenever it is read."""
-        return self.topic, self.partition, self.offset, self.payload
 
 
 class PutAside:

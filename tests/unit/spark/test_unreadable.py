@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
-from headrace.spark.refuge import Refuge, Span
-from headrace.spark.unreadable import Note, PutAside, Unreadable, chosen, gaps, notes_in
+from headrace.spark.refuge import Refuge, Span, Unreadable
+from headrace.spark.unreadable import Note, PutAside, chosen, gaps, notes_in
 
 NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
 SPANS = (Span("orders", 0, 5, 9), Span("orders", 1, 0, 4))

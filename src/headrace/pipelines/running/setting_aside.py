@@ -19,8 +19,8 @@ from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.sources import metadata_prefix, source_options, span_options, spans_of
 from headrace.spark.carrying import carried
-from headrace.spark.refuge import OPTION, Refuge, Span, Spans
-from headrace.spark.unreadable import PutAside, Unreadable, chosen, gaps, notes_in
+from headrace.spark.refuge import OPTION, Refuge, Span, Spans, Unreadable
+from headrace.spark.unreadable import PutAside, chosen, gaps, notes_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from headrace.client.cluster import near_names
+from headrace.spark.refuge import Unreadable
 from headrace.spark.source.errors import InvalidOption
 from headrace.spark.source.offsets import TopicPartition
 from headrace.spark.source.record_columns import HEADERS_TYPE, RecordColumns, Wanted
-from headrace.spark.unreadable import Unreadable
 
 ERROR, PAYLOAD = "_error", "_payload"
 

@@ -4,7 +4,7 @@ A reader is pickled to its tasks, so it holds what it was told and nothing that 
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -17,8 +17,10 @@ from headrace.spark.source.options import SourceOptions
 from headrace.spark.source.planning import Share
 from headrace.spark.source.reading import RangeReader
 from headrace.spark.source.rows import Decoder, Rows
-from headrace.spark.unreadable import PutAside
 from headrace.spark.worker_memory import task_done
+
+if TYPE_CHECKING:
+    from headrace.spark.unreadable import PutAside
 
 
 class ShareOfTopics(InputPartition):
@@ -71,10 +73,13 @@ class TaskReader(Carrier):
             aside.finish()
         task_done()
 
-    def _aside(self, share: Share) -> PutAside | None:
+    def _aside(self, share: Share) -> "PutAside | None":
         """Who takes what cannot be read, where it is to be taken out."""
         refuge = self._options.rows.refuge
         if refuge is None or self._decoder is None:
             return None
+        # Only tasks write files; a stream's own process, which plans, starts sooner without.
+        from headrace.spark.unreadable import PutAside
+
         spans = (Span(*one.place, one.first, one.end) for one in share)
         return PutAside(refuge, spans)

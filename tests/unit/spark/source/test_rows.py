@@ -5,11 +5,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pytest
 
+from headrace.spark.refuge import Unreadable
 from headrace.spark.source.errors import InvalidOption
 from headrace.spark.source.offsets import TopicPartition
 from headrace.spark.source.record_columns import RecordColumns, Wanted
 from headrace.spark.source.rows import Rows, row_schema
-from headrace.spark.unreadable import Unreadable
 
 PLACE = TopicPartition("orders", 3)
 
