@@ -72,7 +72,7 @@ def test_a_replay_waits_for_the_run_that_follows_a_change_of_architecture(
     if kept is chosen:
         check_architecture(lake, turned(pipeline, chosen))
         return
-    with pytest.raises(PipelineError, match=r"refined\.n is not kept .* run --once"):
+    with pytest.raises(PipelineError, match=r"refined\.n is not kept .* run FOLDER --once"):
         check_architecture(lake, turned(pipeline, chosen))
 
 
