@@ -627,7 +627,7 @@ def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: M
         )
         send(folder.broker, topic, (order(n) for n in range(sent, sent + 6)))
         if sent:  # Refused before anything is done: readers still see the views of before.
-            with pytest.raises(PipelineError, match=r"refined\.n is not kept .* run --once"):
+            with pytest.raises(PipelineError, match=r"refined\.n is not kept .* run FOLDER --once"):
                 replay(folder.path, overrides=folder.overrides, spark=folder.spark)
             assert ("refined.n" in folder.lake.views()) == (architecture == "kappa")
         if sent == 12:

@@ -8,7 +8,7 @@ from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
 from headrace.spark.sink.errors import Fenced
 from tests.kafka_release import KafkaMissing, find_kafka
-from tests.nodes import Kafka, Node
+from tests.nodes import Kafka, Node, eventually
 from tests.sink_queries import Query, options_for
 
 
@@ -29,7 +29,7 @@ def query(kafka: Node, request: pytest.FixtureRequest) -> Query:
     topic = f"out-{abs(hash(request.node.name))}"
     with Admin(kafka.address) as admin:
         admin.topics.create([NewTopic(name=topic, partitions=2)])
-        admin.cluster.retry(lambda: admin.cluster.topic(topic))
+        eventually(lambda: topic in admin.cluster.topic_names())
     return Query(options_for(kafka.address, topic), f"writer-of-{topic}")
 
 

@@ -116,7 +116,10 @@ class Cluster:
         """One topic that must be there."""
         found = self.metadata([name]).topics[0]
         if found.error_code == UnknownTopicOrPartition.code:
-            raise NoSuchTopic(name, self.topic_names())
+            present = self.topic_names()
+            if name not in present:
+                raise NoSuchTopic(name, present)
+            found = self.metadata([name]).topics[0]  # The news of it came in between.
         if found.error_code:
             raise error_for(found.error_code, f"topic {name!r}: {error_name(found.error_code)}")
         return found

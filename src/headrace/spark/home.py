@@ -4,8 +4,9 @@ Spark puts `python/lib/pyspark.zip` of its home before all else on the path of e
 that it starts. What is imported from a zip is compiled each time: 0.6 s of a processor for each
 streaming query, whose source is a process of its own, and as much for each kind of planning in a
 session. On this machine these processes run the Python that runs the driver, which has the same
-PySpark installed, with its modules compiled. So a local session gets a home of links to everything
-but that zip, and Python finds the installed package behind it.
+PySpark installed, with its modules compiled. So a driver gets a home of links to everything but
+that zip, and Python finds the installed package behind it; one that is told to use another Python
+gets the zip by another way.
 
 It stays where it is between sessions, as archives of classes are bound to the paths of their jars
 (`headrace.spark.class_archive`).
@@ -44,19 +45,31 @@ def compiled_modules() -> Iterator[Path | None]:
         del os.environ[_HOME]
 
 
+def left_out(home: Path | None) -> list[Path]:
+    """The zips that such a home lacks, for a Python that may have no PySpark of its own."""
+    installed = None if home is None else _installed()
+    return [] if installed is None else sorted((installed / "python" / "lib").glob("*.zip"))
+
+
 def own_home() -> Path | None:
     """The home for the PySpark that is installed here; None if that is not a whole Spark."""
-    spec = find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        return None
-    installed = Path(spec.origin).resolve().parent
-    if not (installed / "jars").is_dir():
+    installed = _installed()
+    if installed is None:
         return None
     try:
         return linked_home(installed)
     except (OSError, RuntimeError) as error:  # RuntimeError: a user who has no home.
         _log.warning("Spark starts slowly: there is no cache (%s); set XDG_CACHE_HOME", error)
         return None
+
+
+def _installed() -> Path | None:
+    """Where the PySpark is that is installed here; None if that is not a whole Spark."""
+    spec = find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        return None
+    installed = Path(spec.origin).resolve().parent
+    return installed if (installed / "jars").is_dir() else None
 
 
 def linked_home(installed: Path) -> Path:

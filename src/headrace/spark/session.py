@@ -68,21 +68,24 @@ def open_session(
     names another.
     """
     from headrace.spark.class_archive import DRIVER_OPTIONS, java_options
-    from headrace.spark.home import compiled_modules
+    from headrace.spark.home import compiled_modules, left_out
     from headrace.spark.shipping import on_path_of_children, packed, ship
 
     wanted = {**SETTINGS, **(settings or {})}
-    if master.startswith("local"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        with compiled_modules() as home:
-            if home is not None:
-                wanted[DRIVER_OPTIONS] = f"{java_options(home)} {wanted.get(DRIVER_OPTIONS, '')}"
-            return _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
-    archive = packed()
     if master.startswith(_CONNECT):
         session = _connect(name, master, wanted)
-    else:
-        with on_path_of_children(archive):
+        ship(session, packed())
+        return session
+    with compiled_modules() as home:
+        if home is not None:
+            wanted[DRIVER_OPTIONS] = f"{java_options(home)} {wanted.get(DRIVER_OPTIONS, '')}"
+        zips = [] if _python(wanted) == sys.executable else left_out(home)
+        if master.startswith("local"):
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+            with on_path_of_children(*zips):
+                return _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
+        archive = packed()
+        with on_path_of_children(archive, *zips):
             session = _start(name, master, wanted)
     ship(session, archive)
     return session
@@ -97,9 +100,14 @@ def with_retries(master: str) -> str:
     return master if found is None else f"local[{found[1]},{_TASK_ATTEMPTS}]"
 
 
+def _python(settings: Mapping[str, str]) -> str:
+    """The Python of the workers, and of what Spark runs beside the driver."""
+    return os.environ.get("PYSPARK_PYTHON") or settings.get(PYTHON, sys.executable)
+
+
 def _start(name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":
     """A session with its driver in this process."""
-    os.environ.setdefault("PYSPARK_PYTHON", settings.get(PYTHON, sys.executable))
+    os.environ["PYSPARK_PYTHON"] = _python(settings)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
     from pyspark.sql import SparkSession

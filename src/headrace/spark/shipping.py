@@ -48,14 +48,14 @@ def packed() -> Path:
 
 
 @contextmanager
-def on_path_of_children(archive: Path) -> Iterator[None]:
+def on_path_of_children(*archives: Path) -> Iterator[None]:
     """Let a JVM that is started meanwhile find headrace for the processes of streaming sources.
 
     They run beside the driver, in the workers' Python, and Spark gives them none of the files that
     all others get.
     """
     before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(archive), *([before] if before else [])])
+    os.environ["PYTHONPATH"] = os.pathsep.join([*map(str, archives), *([before] if before else [])])
     try:
         yield
     finally:
