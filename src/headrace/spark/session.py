@@ -3,7 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from headrace.spark.pools import ALLOCATIONS
@@ -82,7 +83,7 @@ def open_session(
         zips = [] if _python(wanted) == sys.executable else left_out(home)
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            with on_path_of_children(*zips):
+            with on_path_of_children(*zips), _forked(wanted):
                 return _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
         archive = packed()
         with on_path_of_children(archive, *zips):
@@ -103,6 +104,23 @@ def with_retries(master: str) -> str:
 def _python(settings: Mapping[str, str]) -> str:
     """The Python of the workers, and of what Spark runs beside the driver."""
     return os.environ.get("PYSPARK_PYTHON") or settings.get(PYTHON, sys.executable)
+
+
+@contextmanager
+def _forked(settings: Mapping[str, str]) -> Iterator[None]:
+    """Let a session that is started meanwhile run this Python by forks of one that is ready."""
+    if _python(settings) != sys.executable or sys.platform != "linux":
+        yield  # Elsewhere a fork may not use what was loaded before it.
+        return
+    from headrace.spark.fork_server import fork_server
+
+    # Spark plans, and reads from sources, with what it takes for the driver's.
+    names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+    os.environ.update(dict.fromkeys(names, fork_server().program))
+    try:
+        yield
+    finally:
+        os.environ.update(dict.fromkeys(names, sys.executable))
 
 
 def _start(name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":

@@ -155,5 +155,5 @@ def test_editors_at_the_same_time_lose_nothing(lake: Lake) -> None:
 
 def test_a_table_that_was_removed_by_hand_is_told_with_what_to_do(lake: Lake) -> None:
     shutil.rmtree(lake.create("raw.lost", SCHEMA, pipeline="shop").place)
-    with pytest.raises(TableLost, match="back.*replay FOLDER` builds the tables of shop"):
+    with pytest.raises(TableLost, match=r"back.*replay FOLDER` builds the tables of shop"):
         lake.table("raw.lost")

@@ -1,0 +1,252 @@
+"""Spark's Python processes as forks of one that has imported what they need.
+
+For each stream, and for each kind of planning, Spark starts a Python of its own, which imports
+PySpark, Arrow and the source before it does anything: half a second of a processor each, most of
+what a flow's start costs. So a session on this machine has one process that has imported them; what
+Spark starts (`headrace.spark.forked_python`) asks it for a fork and hands over its streams,
+arguments and environment.
+
+The server ends when its standard input does: with the driver, however that ends.
+"""
+
+import atexit
+import gc
+import marshal
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from shlex import quote
+
+from headrace.spark import forked_python
+
+PRELOADED = (
+    "pyspark.daemon",
+    "pyspark.sql.streaming.python_streaming_source_runner",
+    *(f"pyspark.sql.worker.{kind}_data_source" for kind in ("create", "write_into")),
+    "pyspark.sql.worker.commit_data_source_write",
+    "pyspark.sql.worker.lookup_data_sources",
+    "pyspark.sql.worker.plan_data_source_read",
+    "pyspark.sql.worker.python_streaming_sink_runner",
+    "headrace.spark.source.source",
+    "headrace.spark.source.stream_reader",
+    "headrace.spark.tables.source",
+)
+_HASHES = "PYTHONHASHSEED"
+_BACKLOG = 128
+_REQUEST_S_MAX = 10.0
+_END_S_MAX = 10.0
+_SIGNALS_MAX = 4_096
+_HEAD = 4
+_KILLED = 128
+"""What is added to a signal's number where a process has ended by one, as shells do."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForkServer:
+    """The server of this process, and what is to be started in Python's place."""
+
+    program: str
+    process: "subprocess.Popen[bytes]"
+
+    def end(self) -> None:
+        """Close what it lives by; the kernel does so too, if this process is killed."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(_END_S_MAX)
+
+
+@cache
+def fork_server() -> ForkServer:
+    """One for as long as this process lives; what is asked of it before it is ready waits."""
+    place = Path(tempfile.mkdtemp(prefix="headrace-forks-"))
+    path = place / "socket"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(path))
+        listener.listen(_BACKLOG)
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(listener.fileno()), str(place)],
+            # Python chooses how to hash when it starts, and Spark's have to agree.
+            env={**os.environ, _HASHES: os.environ.get(_HASHES, "0")},
+            stdin=subprocess.PIPE,
+            pass_fds=[listener.fileno()],
+        )
+    program = place / "python3"
+    words = [sys.executable, "-IS", forked_python.__file__, str(path)]
+    program.write_text(f'#!/bin/sh\nexec {" ".join(map(quote, words))} "$@"\n')
+    program.chmod(0o700)
+    server = ForkServer(str(program), process)
+    atexit.register(server.end)
+    return server
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a process was started with."""
+
+    arguments: list[str]
+    environment: dict[bytes, bytes]
+    directory: str
+    streams: list[int]
+
+
+class Forks:
+    """Forks for those who ask, and tells each of them when its fork has ended."""
+
+    def __init__(self, listener: socket.socket, lifeline: int) -> None:
+        """It serves until the other end of `lifeline` is closed."""
+        self._listener = listener
+        self._lifeline = lifeline
+        self._askers: dict[int, socket.socket] = {}
+        """By the process that was forked for them."""
+        self._orphans: set[int] = set()
+        """Forks that were told to end, as those who asked for them have."""
+        self._woken, self._waker = socket.socketpair()
+        self._waker.setblocking(False)
+        self._woken.setblocking(False)
+
+    def serve(self) -> Request | None:
+        """Return in each fork with what it is to run, and in the server when all is over."""
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._waker.fileno())
+        while True:
+            ready = self._ready()
+            if self._lifeline in ready:
+                return None
+            if self._woken.fileno() in ready:
+                self._tell_ends()
+            for pid in [pid for pid, asker in self._askers.items() if asker.fileno() in ready]:
+                self._end(pid)  # Who has asked says nothing more, so it was ended.
+            if self._listener.fileno() in ready and (request := self._fork_for_next()) is not None:
+                return request
+
+    def _ready(self) -> set[int]:
+        poller = select.poll()
+        for number in (self._lifeline, self._listener.fileno(), self._woken.fileno()):
+            poller.register(number, select.POLLIN)
+        for asker in self._askers.values():
+            poller.register(asker.fileno(), select.POLLIN)
+        return {number for number, _ in poller.poll()}
+
+    def _end(self, pid: int) -> None:
+        self._askers.pop(pid).close()
+        self._orphans.add(pid)
+        os.kill(pid, signal.SIGTERM)  # If it has ended, it still waits to be asked for its code.
+
+    def _tell_ends(self) -> None:
+        """Let who asked for a fork that has ended end in the same way."""
+        with suppress(BlockingIOError):
+            while self._woken.recv(_SIGNALS_MAX):
+                pass
+        for pid in [*self._askers, *self._orphans]:
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if ended:
+                self._orphans.discard(pid)
+                self._tell(pid, os.waitstatus_to_exitcode(status))
+
+    def _tell(self, pid: int, code: int) -> None:
+        asker = self._askers.pop(pid, None)
+        if asker is not None:
+            with asker, suppress(OSError):
+                asker.sendall(bytes([code if code >= 0 else _KILLED - code]))
+
+    def _fork_for_next(self) -> Request | None:
+        """Fork for the next who asks; the fork gets what it is to run."""
+        asker, _ = self._listener.accept()
+        try:
+            request = received(asker)
+            pid = os.fork()
+        except (OSError, EOFError, ValueError) as error:
+            # It starts a Python of its own then.
+            print(f"{__name__}: nothing was forked: {error}", file=sys.stderr)
+            asker.close()
+            return None
+        if pid == 0:
+            self._leave(asker)
+            return request
+        for stream in request.streams:
+            os.close(stream)
+        self._askers[pid] = asker
+        with suppress(OSError):  # One that has ended meanwhile is noticed by its silence.
+            asker.sendall(forked_python.FORKED)
+        return None
+
+    def _leave(self, asker: socket.socket) -> None:
+        """In a fork: have nothing of the server's."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        os.close(self._lifeline)
+        for one in (asker, self._listener, self._woken, self._waker, *self._askers.values()):
+            one.close()
+
+
+def received(asker: socket.socket) -> Request:
+    """What is asked for; whoever does so sends it at once."""
+    asker.settimeout(_REQUEST_S_MAX)
+    head, streams, _, _ = socket.recv_fds(asker, _HEAD, 3)
+    rest = _exactly(asker, int.from_bytes(head + _exactly(asker, _HEAD - len(head)), "big"))
+    arguments, environment, directory = marshal.loads(rest)
+    return Request(arguments, environment, directory, streams)
+
+
+def _exactly(asker: socket.socket, size: int) -> bytes:
+    found = bytearray()
+    while len(found) < size:
+        piece = asker.recv(size - len(found))
+        if not piece:
+            raise EOFError
+        found += piece
+    return bytes(found)
+
+
+def become(request: Request, own_path: list[str]) -> None:
+    """Be the process that was to be started: run its module as Python would."""
+    gc.unfreeze()
+    for number, stream in enumerate(request.streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w", 1), open(2, "w", 1)  # noqa: SIM115
+    os.chdir(request.directory)
+    os.environb.clear()
+    os.environb.update(request.environment)
+    given = os.environ.get("PYTHONPATH", "")
+    sys.path[:] = [request.directory, *filter(None, given.split(os.pathsep)), *own_path]
+    module, *arguments = request.arguments
+    sys.modules.pop(module, None)  # It is run, not imported.
+    sys.argv = [module, *arguments]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def path_of_python() -> list[str]:
+    """What this Python looks through besides the directory it runs in and PYTHONPATH."""
+    given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [place for place in sys.path[1:] if place not in filter(None, given)]
+
+
+def _main(listener: int, place: str) -> None:
+    """Import, then serve; in a fork, run what it is for."""
+    own_path = path_of_python()
+    for name in PRELOADED:
+        import_module(name)
+    gc.freeze()  # What forks share stays shared.
+    with socket.socket(fileno=listener) as listening:
+        request = Forks(listening, sys.stdin.fileno()).serve()
+    if request is None:
+        gc.unfreeze()
+        shutil.rmtree(place, ignore_errors=True)
+    else:
+        become(request, own_path)
+
+
+if __name__ == "__main__":
+    _main(int(sys.argv[1]), sys.argv[2])

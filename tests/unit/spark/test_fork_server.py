@@ -1,0 +1,155 @@
+"""Processes that are forked in Python's place: what they get, and how they end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headrace.spark.fork_server import ForkServer, fork_server
+from headrace.spark.forked_python import is_served
+from tests.nodes import eventually
+from tests.processes import descendants
+
+pytest.importorskip("pyspark")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are used there alone")
+
+ASKER = """
+import sys
+from headrace.spark import forked_python
+
+forked_python.SERVED = {"told"}
+sys.exit(forked_python.main(sys.argv[1], sys.argv[2:]))
+"""
+"""What Spark starts, but for a module of this test."""
+TOLD = """
+import json, os, sys
+
+print(json.dumps({
+    "arguments": sys.argv[1:], "place": os.getcwd(), "parent": os.getppid(), "name": __name__,
+    "environment": dict(os.environ), "hash": hash("a"), "arrow": "pyarrow" in sys.modules,
+}), flush=True)
+print("also told", file=sys.stderr)
+exec(sys.stdin.read())
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ForkServer]:
+    started = fork_server()
+    yield started
+    started.end()
+    fork_server.cache_clear()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "told.py").write_text(TOLD)
+    return tmp_path
+
+
+def asking(server: ForkServer, place: Path, *arguments: str) -> "subprocess.Popen[str]":
+    """A process that has asked for a fork, with an environment of its own."""
+    socket = str(Path(server.program).parent / "socket")
+    return subprocess.Popen(
+        [sys.executable, "-c", ASKER, socket, "-m", "told", *arguments],
+        cwd=place,
+        env={"PYTHONPATH": os.pathsep.join(sys.path), "WORD": "own"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_fork_has_what_its_asker_was_started_with(server: ForkServer, place: Path) -> None:
+    asker = asking(server, place, "one", "two")
+    output, errors = asker.communicate("sys.exit(7)", timeout=60)
+    told = json.loads(output)
+    assert (told["arguments"], told["place"], told["name"]) == (
+        ["one", "two"],
+        str(place),
+        "__main__",
+    )
+    assert told["environment"]["WORD"] == "own"
+    assert "PATH" not in told["environment"], "nothing is left of the server's"
+    assert told["parent"] == server.process.pid
+    assert told["arrow"], "what takes long to import is there"
+    assert (errors, asker.returncode) == ("also told\n", 7)
+
+
+def test_forks_agree_on_hashes(server: ForkServer, place: Path) -> None:
+    told = [asking(server, place).communicate("", timeout=60)[0] for _ in range(2)]
+    assert len({json.loads(output)["hash"] for output in told}) == 1
+
+
+@pytest.mark.parametrize(
+    ("word", "code"),
+    [("raise ValueError('why')", 1), ("os.kill(os.getpid(), 9)", 137), ("pass", 0)],
+)
+def test_who_has_asked_ends_as_the_fork_does(
+    server: ForkServer, place: Path, word: str, code: int
+) -> None:
+    asker = asking(server, place)
+    _, errors = asker.communicate(word, timeout=60)
+    assert asker.returncode == code
+    assert ("ValueError: why" in errors) == (code == 1)
+
+
+def test_a_fork_ends_with_who_has_asked_for_it(server: ForkServer, place: Path) -> None:
+    """Spark ends a process that it has started; it does not know of the fork."""
+    asker = asking(server, place)
+    assert asker.stdout is not None
+    assert json.loads(asker.stdout.readline())["parent"] == server.process.pid
+    (fork,) = descendants(server.process.pid)
+    asker.send_signal(signal.SIGTERM)
+    asker.communicate(timeout=60)
+    eventually(lambda: fork not in descendants(server.process.pid))
+
+
+def test_without_a_server_it_is_the_python_that_it_stands_for(
+    server: ForkServer, place: Path
+) -> None:
+    words = Path(server.program).read_text().replace("/socket ", "/no-such-socket ")
+    program = place / "python3"
+    program.write_text(words)
+    program.chmod(0o700)
+    done = subprocess.run(
+        [program, "-m", "pyspark.daemon", "pyspark.sql.worker.create_data_source"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert len(done.stdout) == 4, "the port where it would listen"
+
+
+def test_what_it_is_not_for_is_left_to_python(server: ForkServer) -> None:
+    done = subprocess.run(
+        [server.program, "-c", "import sys; print(sys.flags.isolated, 'pyarrow' in sys.modules)"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "0 False\n"
+    assert is_served(["-m", "pyspark.daemon", "pyspark.sql.worker.create_data_source"])
+    assert not is_served(["-m", "pyspark.daemon", "pyspark.worker"])
+    assert not is_served([])
+
+
+def test_it_ends_with_its_driver_even_if_that_is_killed() -> None:
+    code = "from headrace.spark.fork_server import fork_server as f; print(f().program); input()"
+    driver = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert driver.stdout is not None
+    program = Path(driver.stdout.readline().strip())
+    assert program.exists()
+    driver.kill()
+    driver.communicate(timeout=60)
+    eventually(lambda: not program.parent.exists())
