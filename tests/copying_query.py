@@ -2,10 +2,14 @@
 
     python -m tests.copying_query SERVERS INPUT OUTPUT CHECKPOINT
 
-Ends when everything that was in the input at its start is written.
+Ends when everything that was in the input at its start is written. A query that fails is started
+again in the same session, as pipelines do; who loses Spark itself ends.
 """
 
 import sys
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
 
 from headrace.spark.session import open_session
 
@@ -13,8 +17,23 @@ MASTER = "local[2,4]"
 """Tasks are tried four times: what kills a worker must not end the query."""
 
 
+ATTEMPTS = 5
+
+
 def main(servers: str, source: str, target: str, checkpoint: str) -> None:
     spark = open_session("copying", MASTER)
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            copy(spark, servers, source, target, checkpoint)
+            break
+        except StreamingQueryException as error:
+            if attempt == ATTEMPTS:
+                raise
+            print(f"failed, and is started again: {error}", file=sys.stderr)
+    spark.stop()
+
+
+def copy(spark: SparkSession, servers: str, source: str, target: str, checkpoint: str) -> None:
     rows = (
         spark.readStream.format("headrace")
         .option("kafka.bootstrap.servers", servers)
@@ -33,7 +52,6 @@ def main(servers: str, source: str, target: str, checkpoint: str) -> None:
         .start()
     )
     query.awaitTermination()
-    spark.stop()
 
 
 if __name__ == "__main__":
