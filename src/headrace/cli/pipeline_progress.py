@@ -42,10 +42,11 @@ class Screen:
         self._line.clear()
 
     def _rates(self, statuses: Sequence[PipelineStatus], now_s: float) -> list[float]:
-        """The rows per second of each since this was last asked."""
+        """The rows per second of each since this was last asked; earlier runs do not count."""
         seconds = max(now_s - self._since_s, 1e-9)
         rates = [
-            (status.rows_in - self._rows.get(status.pipeline, 0)) / seconds for status in statuses
+            (status.rows_in - self._rows.get(status.pipeline, status.rows_in)) / seconds
+            for status in statuses
         ]
         self._rows = {status.pipeline: status.rows_in for status in statuses}
         self._since_s = now_s
@@ -107,12 +108,16 @@ def rate_text(status: PipelineStatus, rate: float) -> str:
 def failed_text(status: PipelineStatus) -> str:
     """`  1 flow failed, see status`, where flows have ended for good while others go on.
 
-    Tables that are not as fresh as is expected of them are told likewise.
+    Tables that are not as fresh as is expected of them, and views that move, are told likewise.
     """
     failed = sum(flow.state == "failed" for flow in status.flows)
     troubles = [f"{counted(failed, 'flow')} failed"] if failed else []
     if status.stale:
         troubles.append(f"{counted(len(status.stale), 'table')} stale")
+    if status.moving:
+        troubles.append(
+            f"{counted(len(status.moving), 'view')} on the way to {status.architecture}"
+        )
     return f"  {', '.join(troubles)}, see status" if troubles else ""
 
 
@@ -173,6 +178,11 @@ def print_status(status: PipelineStatus) -> None:
     print_line(f"{status.pipeline}: {', '.join(words)}")
     if status.lake:
         print_line(f"  its lake is {status.lake}")
+    for view in status.moving:
+        print_line(
+            f"  {view} is on the way to {status.architecture}: readers see its tables of before"
+            " until the new ones have caught up"
+        )
     if status.flows:
         print_table(
             (

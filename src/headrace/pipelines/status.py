@@ -72,6 +72,8 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: str | None = None
     flows: tuple[FlowStatus, ...] = ()
     views: tuple[ViewStatus, ...] = ()
+    moving: tuple[str, ...] = ()
+    """Merged views that are built as the architecture asks; readers see their tables of before."""
 
     @property
     def parts(self) -> Sequence[FlowStatus | ViewStatus]:

@@ -2,6 +2,8 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from headrace.cli import pipelines
 from headrace.cli.main import main
 from headrace.cli.pipeline_progress import (
+    Screen,
     fitted_text,
     print_status,
     progress_text,
@@ -177,6 +180,24 @@ def test_progress_and_status_say_once_which_tables_are_stale(
     assert progress_text(status, 300.4).endswith("  1 table stale, see status")
     print_status(status)
     assert capsys.readouterr().err.count("raw.x is old") == 1
+
+
+def test_progress_and_status_tell_of_a_change_of_architecture(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status = msgspec.structs.replace(STATUS, architecture="lambda", moving=("refined.n",))
+    assert progress_text(status, 300.4).endswith("  1 view on the way to lambda, see status")
+    print_status(status)
+    assert "refined.n is on the way to lambda: readers see" in capsys.readouterr().out
+
+
+def test_rows_of_earlier_runs_are_no_rate(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("headrace.cli.pipeline_progress._PLAIN_EVERY_S", 0.0)
+    shown = Screen()
+    shown.show([cast(Any, SimpleNamespace(status=STATUS))])
+    assert capsys.readouterr().out.endswith("  0 rows/s\n")
 
 
 def test_progress_of_several_pipelines_is_shortened_alike() -> None:

@@ -29,6 +29,7 @@ def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
             for one in runner.flows
         ),
         views=tuple(_view(one, stale.get(one.view.name)) for one in runner.views),
+        moving=tuple(sorted(runner.moving.views)),
     )
 
 
