@@ -58,9 +58,9 @@ interop: JOBS = 3
 interop: $(VENV)/installed-dev
 	@$(call TWICE,tests/interop)
 
-# Pipelines on a real Spark. Each process has one session that its tests share; two begin with those
-# that start JVMs of their own (tests/spark/conftest.py says which). All begin with the classes that
-# one start has kept.
+# Pipelines on a real Spark. Each process has one session that its tests share; all begin with tests
+# that start JVMs of their own (tests/spark/conftest.py says which), and with the classes that one
+# start has kept.
 spark: JOBS = 3
 spark: $(VENV)/installed-dev
 	@$(BIN)/headrace spark warm || echo "Going on without; the tests take longer."

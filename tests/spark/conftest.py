@@ -30,20 +30,22 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 collect: tests take a third less of a processor without."""
 CLUSTERS = {"test_cluster.py", "test_pipeline_cluster.py"}
 """Files whose tests share the clusters."""
+KILLS = {"test_pipeline_kills.py", "test_sink_kills.py"}
 PROCESSES = {
-    *("test_make_run.py", "test_pipeline_kills.py", "test_sink_epochs.py", "test_sink_kills.py"),
-    *("test_secrets.py", "test_sink_on_kafka.py", "test_stock_connector.py"),
+    *("test_make_run.py", "test_secrets.py", "test_sink_epochs.py", "test_sink_on_kafka.py"),
+    "test_stock_connector.py",
 }
 """Files whose tests do without the shared session; most start JVMs of their own, and wait."""
-APART = CLUSTERS | PROCESSES
+APART = {"clusters": CLUSTERS, "kills": KILLS, "processes": PROCESSES}
+"""What comes first, and is run together."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With `-n 3` three processes have enough for two cores: much of Spark's work is waiting.
 
-    Two begin with what is apart; the others, and these in the end, take the rest file by file,
-    each with one session that all its tests share.
+    They begin with what is apart, and take the rest file by file, each with one session that all
+    its tests share.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -58,9 +60,7 @@ def share_of(nodeid: str) -> str:
     path = Path(nodeid.partition("::")[0])
     if path.parent.name != FOLDER.name:
         return str(path)
-    if path.name in CLUSTERS:
-        return "clusters"
-    return "processes" if path.name in PROCESSES else path.name
+    return next((name for name, files in APART.items() if path.name in files), path.name)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -74,7 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def is_apart(item: pytest.Item) -> bool:
-    return item.path.parent == FOLDER and item.path.name in APART
+    return item.path.parent == FOLDER and any(item.path.name in files for files in APART.values())
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
+from typing import TypeVar
 
 import pytest
 
@@ -24,6 +25,8 @@ from tests.processes import started
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import PipelineFolder, send, toml
 from tests.spark_cluster import ENVIRONMENT, HOST, Cluster
+
+T = TypeVar("T")
 
 CUSTOMERS = 3
 TORN = b"{torn"
@@ -107,14 +110,14 @@ class Shop:
         with self.running("--once", *options) as driver:
             assert driver.wait(WAIT_S) == 0, self._log.read_text()[-5000:]
 
-    def eventually(
-        self, holds: Callable[[], object], what: str, driver: "subprocess.Popen[bytes]"
-    ) -> None:
+    def eventually(self, ask: Callable[[], T], what: str, driver: "subprocess.Popen[bytes]") -> T:
+        """Ask until there is something in the answer."""
         deadline = time.monotonic() + WAIT_S
-        while not holds():
+        while not (found := ask()):
             assert driver.poll() is None, self._log.read_text()[-5000:]
             assert time.monotonic() < deadline, f"not within {WAIT_S:.0f} s: {what}"
             time.sleep(0.2)
+        return found
 
     @property
     def is_underway(self) -> bool:
@@ -194,8 +197,10 @@ def test_a_pipeline_runs_on_workers_that_have_neither_headrace_nor_its_folder(
     options = options_of(cluster, plain_python)
     shop.order(1_000)
     with shop.running(*options) as driver:
-        shop.eventually(lambda: shop.is_underway and cluster.busy_executors(), "a batch", driver)
-        killed = min(cluster.busy_executors())
+        busy = shop.eventually(
+            lambda: cluster.busy_executors() if shop.is_underway else set(), "a batch", driver
+        )
+        killed = min(busy)
         os.kill(killed, signal.SIGKILL)
         shop.order(1_000)
         shop.eventually(lambda: len(cluster.executors() - {killed}) == 2, "an executor", driver)
