@@ -46,6 +46,11 @@ ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "headrace.spark.daemon",
+    # The usual one, without Hadoop's native library, asks a process for each link that a file might
+    # be: 24 for a stream with one batch, and a quarter of its time.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
 }
 """What a local session has besides."""
 
