@@ -9,6 +9,7 @@ import pytest
 
 from headrace.spark.class_archive import archive_of
 from headrace.spark.home import own_home
+from headrace.spark.session import CHECKPOINT_FILES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,3 +37,9 @@ def test_the_jvm_has_the_archive_of_classes_in_its_memory(spark: "SparkSession")
         pytest.skip("there is none; make it by: headrace spark warm")
     jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
     assert str(archive) in Path(f"/proc/{jvm}/maps").read_text()
+
+
+def test_checkpoints_are_written_without_asking_a_process_about_each_file(
+    spark: "SparkSession",
+) -> None:
+    assert "FileSystemBased" in (spark.conf.get(CHECKPOINT_FILES) or "")

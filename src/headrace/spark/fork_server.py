@@ -11,6 +11,7 @@ The server ends when its standard input does: with the driver, however that ends
 
 import atexit
 import gc
+import logging
 import marshal
 import os
 import runpy
@@ -21,6 +22,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -29,6 +31,8 @@ from pathlib import Path
 from shlex import quote
 
 from headrace.spark import forked_python
+
+logger = logging.getLogger(__name__)
 
 PRELOADED = (
     "pyspark.daemon",
@@ -63,16 +67,39 @@ class ForkServer:
         """Close what it lives by; the kernel does so too, if this process is killed."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.wait(_END_S_MAX)
+        try:
+            self.process.wait(_END_S_MAX)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
 
 
 @cache
-def fork_server() -> ForkServer:
-    """One for as long as this process lives; what is asked of it before it is ready waits."""
+def fork_server() -> ForkServer | None:
+    """One for as long as this process lives; what is asked of it before it is ready waits.
+
+    None where there cannot be one: a directory for temporary files may have too long a name for a
+    socket, or nothing in it may be run.
+    """
     place = Path(tempfile.mkdtemp(prefix="headrace-forks-"))
-    path = place / "socket"
+    try:
+        server = _started(place)
+    except OSError as error:
+        logger.warning("Spark's Python processes start slowly: %s; set TMPDIR", error)
+        shutil.rmtree(place, ignore_errors=True)
+        return None
+    atexit.register(server.end)
+    return server
+
+
+def _started(place: Path) -> ForkServer:
+    program, path = place / "python3", str(place / "socket")
+    words = [sys.executable, "-IS", forked_python.__file__, path]
+    program.write_text(f'#!/bin/sh\nexec {" ".join(map(quote, words))} "$@"\n')
+    program.chmod(0o700)
+    if not os.access(program, os.X_OK):
+        raise PermissionError(f"nothing in {place.parent} may be run")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(str(path))
+        listener.bind(path)
         listener.listen(_BACKLOG)
         process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(listener.fileno()), str(place)],
@@ -80,14 +107,9 @@ def fork_server() -> ForkServer:
             env={**os.environ, _HASHES: os.environ.get(_HASHES, "0")},
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
+            process_group=0,  # Ctrl-C is for the driver, which ends the others.
         )
-    program = place / "python3"
-    words = [sys.executable, "-IS", forked_python.__file__, str(path)]
-    program.write_text(f'#!/bin/sh\nexec {" ".join(map(quote, words))} "$@"\n')
-    program.chmod(0o700)
-    server = ForkServer(str(program), process)
-    atexit.register(server.end)
-    return server
+    return ForkServer(str(program), process)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +241,7 @@ def become(request: Request, own_path: list[str]) -> None:
     os.chdir(request.directory)
     os.environb.clear()
     os.environb.update(request.environment)
+    time.tzset()
     given = os.environ.get("PYTHONPATH", "")
     sys.path[:] = [request.directory, *filter(None, given.split(os.pathsep)), *own_path]
     module, *arguments = request.arguments

@@ -4,8 +4,8 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 
 from headrace.spark.pools import ALLOCATIONS
 
@@ -46,17 +46,16 @@ ON_THIS_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.python.daemon.module": "headrace.spark.daemon",
-    # The usual one, without Hadoop's native library, asks a process for each link that a file might
-    # be: 24 for a stream with one batch, and a quarter of its time.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
 }
 """What a local session has besides."""
+
+CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
 
 PYTHON = "spark.pyspark.python"
 """Spark's setting for the Python of the executors; ours to obey, as only spark-submit does."""
 
+_PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+"""Where Spark looks for a Python; by the second it plans, and reads from sources."""
 _CONNECT = "sc://"
 _TASK_ATTEMPTS = 4
 _SET_WHILE_RUNNING = "spark.sql."
@@ -89,12 +88,32 @@ def open_session(
         if master.startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             with on_path_of_children(*zips), _forked(wanted):
-                return _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
+                session = _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
+            if CHECKPOINT_FILES not in wanted:
+                _spare_processes(session)
+            return session
         archive = packed()
         with on_path_of_children(archive, *zips):
             session = _start(name, master, wanted)
     ship(session, archive)
     return session
+
+
+def _spare_processes(session: "SparkSession") -> None:
+    """Let checkpoints be written without asking a process about each of their files.
+
+    Hadoop does so for every link that a file might be, where it lacks its native library: 24 times
+    for a stream with one batch, a quarter of its time. A Spark that has this manager elsewhere, or
+    not at all, keeps to its own.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    place = "org.apache.spark.sql.execution.streaming.checkpointing"
+    manager = f"{place}.FileSystemBasedCheckpointFileManager"
+    jvm: Any = session.sparkContext._jvm
+    with suppress(Py4JJavaError):
+        jvm.java.lang.Class.forName(manager)
+        session.conf.set(CHECKPOINT_FILES, manager)
 
 
 def with_retries(master: str) -> str:
@@ -113,19 +132,21 @@ def _python(settings: Mapping[str, str]) -> str:
 
 @contextmanager
 def _forked(settings: Mapping[str, str]) -> Iterator[None]:
-    """Let a session that is started meanwhile run this Python by forks of one that is ready."""
-    if _python(settings) != sys.executable or sys.platform != "linux":
-        yield  # Elsewhere a fork may not use what was loaded before it.
-        return
+    """Let a session that is started meanwhile run this Python by forks of one that is ready.
+
+    Only on Linux: elsewhere a fork may not use what was loaded before it.
+    """
     from headrace.spark.fork_server import fork_server
 
-    # Spark plans, and reads from sources, with what it takes for the driver's.
-    names = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-    os.environ.update(dict.fromkeys(names, fork_server().program))
+    is_own = bool(sys.executable) and _python(settings) == sys.executable
+    server = fork_server() if is_own and sys.platform == "linux" else None
+    before = {name: os.environ.get(name, sys.executable) for name in _PYTHONS}
+    if server is not None:
+        os.environ.update(dict.fromkeys(_PYTHONS, server.program))
     try:
         yield
     finally:
-        os.environ.update(dict.fromkeys(names, sys.executable))
+        os.environ.update(before)
 
 
 def _start(name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +42,7 @@ exec(sys.stdin.read())
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
     started = fork_server()
+    assert started is not None
     yield started
     started.end()
     fork_server.cache_clear()
@@ -153,3 +155,14 @@ def test_it_ends_with_its_driver_even_if_that_is_killed() -> None:
     driver.kill()
     driver.communicate(timeout=60)
     eventually(lambda: not program.parent.exists())
+
+
+def test_where_there_can_be_no_socket_python_is_started_as_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(long))
+    assert fork_server.__wrapped__() is None
+    assert "set TMPDIR" in caplog.text
+    assert list(long.iterdir()) == []
