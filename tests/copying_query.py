@@ -3,7 +3,7 @@
     python -m tests.copying_query SERVERS INPUT OUTPUT CHECKPOINT
 
 Ends when everything that was in the input at its start is written. A query that fails is started
-again in the same session, as pipelines do; who loses Spark itself ends.
+again in the same session, as pipelines do; if Spark itself is lost, the program ends.
 """
 
 import sys
@@ -15,8 +15,6 @@ from headrace.spark.session import open_session
 
 MASTER = "local[2,4]"
 """Tasks are tried four times: what kills a worker must not end the query."""
-
-
 ATTEMPTS = 5
 
 
@@ -25,11 +23,12 @@ def main(servers: str, source: str, target: str, checkpoint: str) -> None:
     for attempt in range(1, ATTEMPTS + 1):
         try:
             copy(spark, servers, source, target, checkpoint)
-            break
         except StreamingQueryException as error:
             if attempt == ATTEMPTS:
                 raise
             print(f"failed, and is started again: {error}", file=sys.stderr)
+        else:
+            break
     spark.stop()
 
 

@@ -31,13 +31,14 @@ collect: tests take a third less of a processor without."""
 CLUSTERS = {"test_cluster.py", "test_pipeline_cluster.py"}
 """Files whose tests share the clusters."""
 KILLS = {"test_pipeline_kills.py", "test_sink_kills.py"}
+"""Files whose tests kill drivers that they have started."""
 PROCESSES = {
     *("test_make_run.py", "test_secrets.py", "test_sink_epochs.py", "test_sink_on_kafka.py"),
     "test_stock_connector.py",
 }
 """Files whose tests do without the shared session; most start JVMs of their own, and wait."""
 APART = {"clusters": CLUSTERS, "kills": KILLS, "processes": PROCESSES}
-"""What comes first, and is run together."""
+"""Files that come first, by what one process runs together."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -74,7 +75,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def is_apart(item: pytest.Item) -> bool:
-    return item.path.parent == FOLDER and any(item.path.name in files for files in APART.values())
+    return share_of(item.nodeid) in APART
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -9,7 +9,7 @@ import pytest
 
 from headrace.spark.class_archive import archive_of
 from headrace.spark.home import own_home
-from headrace.spark.session import CHECKPOINT_FILES
+from headrace.spark.session import CHECKPOINT_MANAGER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,7 @@ def test_the_jvm_has_the_archive_of_classes_in_its_memory(spark: "SparkSession")
     assert str(archive) in Path(f"/proc/{jvm}/maps").read_text()
 
 
-def test_checkpoints_are_written_without_asking_a_process_about_each_file(
+def test_a_local_session_has_the_checkpoint_manager_that_starts_no_processes(
     spark: "SparkSession",
 ) -> None:
-    assert "FileSystemBased" in (spark.conf.get(CHECKPOINT_FILES) or "")
+    assert "FileSystemBased" in (spark.conf.get(CHECKPOINT_MANAGER) or "")

@@ -70,7 +70,7 @@ class Capture:
 
     def run(self, *, once: bool, is_stopped: Callable[[], bool]) -> None:
         """Write what comes until told to stop, or until the end of the topic as it is found."""
-        self.reader.partitions()  # A topic that does not exist leaves nothing behind.
+        self.reader.partitions()  # Before the lock: of a topic that is not there nothing is left.
         self._lock = self._locked()
         try:
             self._remove_torn()

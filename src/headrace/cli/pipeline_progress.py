@@ -86,7 +86,7 @@ def fitted_text(statuses: Sequence[PipelineStatus], rates: Sequence[float], widt
 def progress_text(status: PipelineStatus, rate: float) -> str:
     """The outcome so far, how much is yet to come, and how quickly it goes."""
     lag = "" if status.lag is None else f"  lag {status.lag:,}"
-    return f"{outcome_text(status)}{lag}  {rate:,.0f} rows/s{failed_text(status)}"
+    return f"{outcome_text(status)}{lag}  {rate:,.0f} rows/s{notes_text(status)}"
 
 
 def rounded_text(status: PipelineStatus, rate: float) -> str:
@@ -102,23 +102,22 @@ def last_zone_text(status: PipelineStatus, rate: float) -> str:
 
 
 def rate_text(status: PipelineStatus, rate: float) -> str:
-    return f"{status.pipeline} {rounded(rate)} rows/s{failed_text(status)}"
+    return f"{status.pipeline} {rounded(rate)} rows/s{notes_text(status)}"
 
 
-def failed_text(status: PipelineStatus) -> str:
-    """`  1 flow failed, see status`, where flows have ended for good while others go on.
+def notes_text(status: PipelineStatus) -> str:
+    """`  1 flow failed, see status`: what is to be looked up there.
 
-    Tables that are not as fresh as is expected of them, and views that move, are told likewise.
+    That is flows that have ended for good while others go on, tables that are not as fresh as is
+    expected of them, and views on their way to another architecture.
     """
     failed = sum(flow.state == "failed" for flow in status.flows)
-    troubles = [f"{counted(failed, 'flow')} failed"] if failed else []
+    notes = [f"{counted(failed, 'flow')} failed"] if failed else []
     if status.stale:
-        troubles.append(f"{counted(len(status.stale), 'table')} stale")
+        notes.append(f"{counted(len(status.stale), 'table')} stale")
     if status.moving:
-        troubles.append(
-            f"{counted(len(status.moving), 'view')} on the way to {status.architecture}"
-        )
-    return f"  {', '.join(troubles)}, see status" if troubles else ""
+        notes.append(f"{counted(len(status.moving), 'view')} on the way to {status.architecture}")
+    return f"  {', '.join(notes)}, see status" if notes else ""
 
 
 def _rounded_text(status: PipelineStatus, rate: float, zones: dict[str, tuple[int, int]]) -> str:
@@ -131,7 +130,7 @@ def _rounded_text(status: PipelineStatus, rate: float, zones: dict[str, tuple[in
     if status.lag is not None:
         parts.append(f"lag {rounded(status.lag)}")
     parts.append(f"{rounded(rate)} rows/s")
-    return f"{status.pipeline}: " + "  ".join(parts) + failed_text(status)
+    return f"{status.pipeline}: " + "  ".join(parts) + notes_text(status)
 
 
 def rounded(number: float) -> str:
@@ -180,31 +179,11 @@ def print_status(status: PipelineStatus) -> None:
         print_line(f"  its lake is {status.lake}")
     for view in status.moving:
         print_line(
-            f"  {view} is on the way to {status.architecture}: readers see its tables of before"
-            " until the new ones have caught up"
+            f"  {view} is on the way to {status.architecture}: readers see the old tables until the"
+            " new ones have caught up"
         )
     if status.flows:
-        print_table(
-            (
-                *("flow", "target", "state", "in", "out", "quarantined", "dropped"),
-                *("lag", "last", "took ms"),
-            ),
-            [
-                (
-                    flow.flow,
-                    flow.target,
-                    flow.state,
-                    f"{flow.rows_in:,}",
-                    f"{flow.rows_out:,}",
-                    f"{flow.quarantined:,}",
-                    f"{flow.dropped:,}",
-                    flow.lag,
-                    flow.last_at,
-                    flow.last_duration_ms,
-                )
-                for flow in status.flows
-            ],
-        )
+        _print_flows(status)
     if status.views:
         print_table(
             ("view", "rows", "last", "took ms", "next"),
@@ -218,3 +197,27 @@ def print_status(status: PipelineStatus) -> None:
             warn(f"{one.name}: {one.error}")
     for text in status.stale:
         warn(text)
+
+
+def _print_flows(status: PipelineStatus) -> None:
+    print_table(
+        (
+            *("flow", "target", "state", "in", "out", "quarantined", "dropped"),
+            *("lag", "last", "took ms"),
+        ),
+        [
+            (
+                flow.flow,
+                flow.target,
+                flow.state,
+                f"{flow.rows_in:,}",
+                f"{flow.rows_out:,}",
+                f"{flow.quarantined:,}",
+                f"{flow.dropped:,}",
+                flow.lag,
+                flow.last_at,
+                flow.last_duration_ms,
+            )
+            for flow in status.flows
+        ],
+    )

@@ -119,7 +119,7 @@ class Cluster:
             present = self.topic_names()
             if name not in present:
                 raise NoSuchTopic(name, present)
-            found = self.metadata([name]).topics[0]  # The news of it came in between.
+            found = self.metadata([name]).topics[0]  # It came to be in between.
         if found.error_code:
             raise error_for(found.error_code, f"topic {name!r}: {error_name(found.error_code)}")
         return found

@@ -19,6 +19,7 @@ import msgspec
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError, no_streaming_table
 from headrace.pipelines.status import PipelineStatus
+from headrace.spark.connect import is_connect_url
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,7 +107,7 @@ def open_spark(pipelines: Sequence[Pipeline]) -> "SparkSession":
         settings |= pipeline.settings.spark
     name = ", ".join(pipeline.settings.name for pipeline in pipelines)
     master = pipelines[0].settings.master
-    if not master.startswith("sc://"):
+    if not is_connect_url(master):
         find_java()
     with spark_log(log_path(pipelines[0])):
         return open_session(name, master, settings)
@@ -162,9 +163,10 @@ def run(
 
     pipelines = load_all(folders, overrides or Overrides())
     runners: list[PipelineRunner] = []
+    if is_once:
+        check_brokers(pipelines)
     with (
         held(pipelines),
-        reached(pipelines if is_once else ()),
         StopRequest(pipelines, is_stopped) as stopped,
         metrics_of(runners, metrics),
         session_for(pipelines, spark, starting) as session,
@@ -233,15 +235,13 @@ def held(pipelines: Sequence[Pipeline]) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def reached(pipelines: Sequence[Pipeline]) -> Iterator[None]:
-    """Begin only if brokers answer. A server of Spark Connect may reach those that we cannot."""
-    from headrace.pipelines.analysing.topic_checks import check_brokers
+def check_brokers(pipelines: Sequence[Pipeline]) -> None:
+    """Fail if brokers do not answer. A server of Spark Connect may reach those that we cannot."""
+    from headrace.pipelines.analysing import topic_checks
 
     for pipeline in pipelines:
-        if not pipeline.settings.master.startswith("sc://"):
-            check_brokers(pipeline)
-    yield
+        if not is_connect_url(pipeline.settings.master):
+            topic_checks.check_brokers(pipeline)
 
 
 class StopRequest:

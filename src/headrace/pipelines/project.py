@@ -18,6 +18,7 @@ from headrace.pipelines.declaring.settings_file import SettingsFile, is_like
 from headrace.pipelines.declaring.sql_files import declare_file
 from headrace.pipelines.model import Pipeline, Place
 from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
+from headrace.spark.connect import is_connect_url
 
 SUFFIXES = (".sql", ".py")
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
@@ -98,7 +99,7 @@ def functions_for(master: str) -> Iterator[None]:
     A UDF is of the one kind or the other from when it is made, and files make theirs before there
     is a session, which would tell PySpark so by this variable.
     """
-    if not master.startswith("sc://") or _CONNECT_MODE in os.environ:
+    if not is_connect_url(master) or _CONNECT_MODE in os.environ:
         yield
         return
     os.environ[_CONNECT_MODE] = "1"
@@ -140,14 +141,14 @@ def _run(text: str, path: Path, file: str, registry: Registry) -> None:
     except SyntaxError as error:
         registry.complain(f"SyntaxError: {error.msg}", _place_of_syntax(error, registry, file))
     except (Exception, SystemExit) as error:
-        if _is_want_of_spark(error):
+        if _is_pyspark_missing(error):
             raise
         # A user's file may raise anything, and the other files are to be seen nevertheless.
         registry.complain(short_text(error), _place_of(error, registry, file))
 
 
-def _is_want_of_spark(error: BaseException) -> bool:
-    """Whether it is no fault of a file: whoever runs us says how to install what we need."""
+def _is_pyspark_missing(error: BaseException) -> bool:
+    """Whether PySpark is not installed, no fault of the file; the command line says what to do."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
     return (name or "").partition(".")[0] == "pyspark"
 

@@ -73,7 +73,7 @@ class PipelineStatus(msgspec.Struct, frozen=True, kw_only=True):
     flows: tuple[FlowStatus, ...] = ()
     views: tuple[ViewStatus, ...] = ()
     moving: tuple[str, ...] = ()
-    """Merged views that are built as the architecture asks; readers see their tables of before."""
+    """Merged views that are built for another architecture; readers see the old tables so far."""
 
     @property
     def parts(self) -> Sequence[FlowStatus | ViewStatus]:

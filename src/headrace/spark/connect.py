@@ -9,3 +9,8 @@ if TYPE_CHECKING:
 def is_connect(spark: "SparkSession") -> bool:
     """Whether the session is a client's, which has no SparkContext, no scheduler and no plans."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def is_connect_url(master: str) -> bool:
+    """Whether a master is a server of Spark Connect."""
+    return master.startswith("sc://")

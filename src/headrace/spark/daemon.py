@@ -1,7 +1,7 @@
 """Spark's Python daemon with our libraries loaded: its workers are forks and find them there.
 
 Spark forks a Python process for each task slot from a daemon; what it plans and streams with are
-processes that import for themselves. Importing Arrow, the lake and the source anew in each task
+others (`headrace.spark.fork_server`). Importing Arrow, the lake and the source anew in each task
 slot takes longer than most tasks work. A session on this machine names this module as its daemon;
 on other machines, where Headrace arrives later, Spark's own is used.
 """

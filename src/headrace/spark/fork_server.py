@@ -31,28 +31,29 @@ from pathlib import Path
 from shlex import quote
 
 from headrace.spark import forked_python
+from headrace.spark.forked_python import FORKED, HEAD_BYTES
 
 logger = logging.getLogger(__name__)
 
 PRELOADED = (
     "pyspark.daemon",
     "pyspark.sql.streaming.python_streaming_source_runner",
-    *(f"pyspark.sql.worker.{kind}_data_source" for kind in ("create", "write_into")),
     "pyspark.sql.worker.commit_data_source_write",
+    "pyspark.sql.worker.create_data_source",
     "pyspark.sql.worker.lookup_data_sources",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.worker.python_streaming_sink_runner",
+    "pyspark.sql.worker.write_into_data_source",
     "headrace.spark.source.source",
     "headrace.spark.source.stream_reader",
     "headrace.spark.tables.source",
 )
-_HASHES = "PYTHONHASHSEED"
+_HASH_SEED = "PYTHONHASHSEED"
 _BACKLOG = 128
 _REQUEST_S_MAX = 10.0
 _END_S_MAX = 10.0
-_SIGNALS_MAX = 4_096
-_HEAD = 4
-_KILLED = 128
+_WAKES_BYTES_MAX = 4_096
+_KILLED_BY = 128
 """What is added to a signal's number where a process has ended by one, as shells do."""
 
 
@@ -92,6 +93,7 @@ def fork_server() -> ForkServer | None:
 
 
 def _started(place: Path) -> ForkServer:
+    """The program first: where it cannot be run, no process is started."""
     program, path = place / "python3", str(place / "socket")
     words = [sys.executable, "-IS", forked_python.__file__, path]
     program.write_text(f'#!/bin/sh\nexec {" ".join(map(quote, words))} "$@"\n')
@@ -104,7 +106,7 @@ def _started(place: Path) -> ForkServer:
         process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(listener.fileno()), str(place)],
             # Python chooses how to hash when it starts, and Spark's have to agree.
-            env={**os.environ, _HASHES: os.environ.get(_HASHES, "0")},
+            env={**os.environ, _HASH_SEED: os.environ.get(_HASH_SEED, "0")},
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
             process_group=0,  # Ctrl-C is for the driver, which ends the others.
@@ -123,7 +125,7 @@ class Request:
 
 
 class Forks:
-    """Forks for those who ask, and tells each of them when its fork has ended."""
+    """The processes that were forked, and who is to be told of the end of each."""
 
     def __init__(self, listener: socket.socket, lifeline: int) -> None:
         """It serves until the other end of `lifeline` is closed."""
@@ -139,6 +141,7 @@ class Forks:
 
     def serve(self) -> Request | None:
         """Return in each fork with what it is to run, and in the server when all is over."""
+        # Python writes to the wakeup socket only for signals that have a handler.
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._waker.fileno())
         while True:
@@ -168,7 +171,7 @@ class Forks:
     def _tell_ends(self) -> None:
         """Let who asked for a fork that has ended end in the same way."""
         with suppress(BlockingIOError):
-            while self._woken.recv(_SIGNALS_MAX):
+            while self._woken.recv(_WAKES_BYTES_MAX):
                 pass
         for pid in [*self._askers, *self._orphans]:
             ended, status = os.waitpid(pid, os.WNOHANG)
@@ -180,7 +183,7 @@ class Forks:
         asker = self._askers.pop(pid, None)
         if asker is not None:
             with asker, suppress(OSError):
-                asker.sendall(bytes([code if code >= 0 else _KILLED - code]))
+                asker.sendall(bytes([code if code >= 0 else _KILLED_BY - code]))
 
     def _fork_for_next(self) -> Request | None:
         """Fork for the next who asks; the fork gets what it is to run."""
@@ -200,7 +203,7 @@ class Forks:
             os.close(stream)
         self._askers[pid] = asker
         with suppress(OSError):  # One that has ended meanwhile is noticed by its silence.
-            asker.sendall(forked_python.FORKED)
+            asker.sendall(FORKED)
         return None
 
     def _leave(self, asker: socket.socket) -> None:
@@ -215,9 +218,10 @@ class Forks:
 def received(asker: socket.socket) -> Request:
     """What is asked for; whoever does so sends it at once."""
     asker.settimeout(_REQUEST_S_MAX)
-    head, streams, _, _ = socket.recv_fds(asker, _HEAD, 3)
-    rest = _exactly(asker, int.from_bytes(head + _exactly(asker, _HEAD - len(head)), "big"))
-    arguments, environment, directory = marshal.loads(rest)
+    head, streams, _, _ = socket.recv_fds(asker, HEAD_BYTES, 3)
+    head += _exactly(asker, HEAD_BYTES - len(head))
+    content = _exactly(asker, int.from_bytes(head, "big"))
+    arguments, environment, directory = marshal.loads(content)
     return Request(arguments, environment, directory, streams)
 
 
@@ -233,7 +237,7 @@ def _exactly(asker: socket.socket, size: int) -> bytes:
 
 def become(request: Request, own_path: list[str]) -> None:
     """Be the process that was to be started: run its module as Python would."""
-    gc.unfreeze()
+    gc.unfreeze()  # Who ends in the ordinary way complains about what is frozen.
     for number, stream in enumerate(request.streams):
         os.dup2(stream, number)
         os.close(stream)
@@ -265,7 +269,7 @@ def _main(listener: int, place: str) -> None:
     with socket.socket(fileno=listener) as listening:
         request = Forks(listening, sys.stdin.fileno()).serve()
     if request is None:
-        gc.unfreeze()
+        gc.unfreeze()  # Likewise.
         shutil.rmtree(place, ignore_errors=True)
     else:
         become(request, own_path)

@@ -16,11 +16,14 @@ import sys
 SERVED = frozenset({"pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"})
 TASKS = "pyspark.worker"
 """What runs tasks has a daemon of its own, and settings that count when libraries are loaded."""
+HEAD_BYTES = 4
+"""The size of a request, before it."""
 FORKED = b"+"
 FAILED = 1
 
 
 def main(path: str, arguments: list[str]) -> int:
+    """Stand in for a fork, and end with its exit code; or become the Python that was asked for."""
     server = forked(path, arguments) if is_served(arguments) else None
     if server is None:
         os.execv(sys.executable, [sys.executable, *arguments])
@@ -31,7 +34,9 @@ def main(path: str, arguments: list[str]) -> int:
 
 
 def is_served(arguments: list[str]) -> bool:
-    return arguments[:1] == ["-m"] and arguments[1] in SERVED and TASKS not in arguments
+    """Whether the fork server is for what Python is to run by these arguments."""
+    is_module = arguments[:1] == ["-m"] and not SERVED.isdisjoint(arguments[1:2])
+    return is_module and TASKS not in arguments
 
 
 def forked(path: str, arguments: list[str]) -> "_socket.socket | None":
@@ -41,7 +46,7 @@ def forked(path: str, arguments: list[str]) -> "_socket.socket | None":
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
     try:
         server.connect(path)
-        head = len(request).to_bytes(4, "big")
+        head = len(request).to_bytes(HEAD_BYTES, "big")
         server.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
         server.sendall(request)
         return server if server.recv(1) == FORKED else None

@@ -5,8 +5,8 @@ that it starts. What is imported from a zip is compiled each time: 0.6 s of a pr
 streaming query, whose source is a process of its own, and as much for each kind of planning in a
 session. On this machine these processes run the Python that runs the driver, which has the same
 PySpark installed, with its modules compiled. So a driver gets a home of links to everything but
-that zip, and Python finds the installed package behind it; one that is told to use another Python
-gets the zip by another way.
+that zip, and Python finds the installed package behind it. Another Python than the driver's, which
+may have none, finds the zip by PYTHONPATH.
 
 It stays where it is between sessions, as archives of classes are bound to the paths of their jars
 (`headrace.spark.class_archive`).
@@ -45,9 +45,9 @@ def compiled_modules() -> Iterator[Path | None]:
         del os.environ[_HOME]
 
 
-def left_out(home: Path | None) -> list[Path]:
-    """The zips that such a home lacks, for a Python that may have no PySpark of its own."""
-    installed = None if home is None else _installed()
+def pyspark_zips() -> list[Path]:
+    """The zips that our home lacks, for a Python that may have no PySpark of its own."""
+    installed = _installed()
     return [] if installed is None else sorted((installed / "python" / "lib").glob("*.zip"))
 
 

@@ -1,7 +1,7 @@
 """Where tasks put records that cannot be read, and how they name those that they have looked at.
 
-Apart from `unreadable.py`, which does it, because to read a pipeline's folder these words are
-needed, and Arrow is not.
+Apart from `unreadable.py`, which does it, because to read a pipeline's folder, and to read records,
+these words are needed, and neither Arrow nor Parquet is.
 """
 
 from collections.abc import Mapping

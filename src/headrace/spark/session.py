@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from headrace.spark.connect import is_connect_url
 from headrace.spark.pools import ALLOCATIONS
 
 if TYPE_CHECKING:
@@ -49,14 +50,14 @@ ON_THIS_MACHINE = {
 }
 """What a local session has besides."""
 
-CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
+CHECKPOINT_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+"""Which class of Spark writes the files of checkpoints."""
 
 PYTHON = "spark.pyspark.python"
 """Spark's setting for the Python of the executors; ours to obey, as only spark-submit does."""
 
 _PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
 """Where Spark looks for a Python; by the second it plans, and reads from sources."""
-_CONNECT = "sc://"
 _TASK_ATTEMPTS = 4
 _SET_WHILE_RUNNING = "spark.sql."
 _SERVER_RETRIES, _SERVER_BACKOFF_MS_MAX = 8, 5_000
@@ -73,25 +74,22 @@ def open_session(
     names another.
     """
     from headrace.spark.class_archive import DRIVER_OPTIONS, java_options
-    from headrace.spark.home import compiled_modules, left_out
+    from headrace.spark.home import compiled_modules, pyspark_zips
     from headrace.spark.shipping import on_path_of_children, packed, ship
 
     wanted = {**SETTINGS, **(settings or {})}
-    if master.startswith(_CONNECT):
+    if is_connect_url(master):
         session = _connect(name, master, wanted)
         ship(session, packed())
         return session
     with compiled_modules() as home:
         if home is not None:
             wanted[DRIVER_OPTIONS] = f"{java_options(home)} {wanted.get(DRIVER_OPTIONS, '')}"
-        zips = [] if _python(wanted) == sys.executable else left_out(home)
+        lacks_zips = home is not None and _workers_python(wanted) != sys.executable
+        zips = pyspark_zips() if lacks_zips else []
         if master.startswith("local"):
-            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-            with on_path_of_children(*zips), _forked(wanted):
-                session = _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
-            if CHECKPOINT_FILES not in wanted:
-                _spare_processes(session)
-            return session
+            with on_path_of_children(*zips):
+                return _start_here(name, master, wanted)
         archive = packed()
         with on_path_of_children(archive, *zips):
             session = _start(name, master, wanted)
@@ -99,7 +97,17 @@ def open_session(
     return session
 
 
-def _spare_processes(session: "SparkSession") -> None:
+def _start_here(name: str, master: str, wanted: Mapping[str, str]) -> "SparkSession":
+    """A session whose executors are in its driver's JVM."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with _forked(wanted):
+        session = _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
+    if CHECKPOINT_MANAGER not in wanted:
+        _avoid_link_checks(session)
+    return session
+
+
+def _avoid_link_checks(session: "SparkSession") -> None:
     """Let checkpoints be written without asking a process about each of their files.
 
     Hadoop does so for every link that a file might be, where it lacks its native library: 24 times
@@ -113,7 +121,7 @@ def _spare_processes(session: "SparkSession") -> None:
     jvm: Any = session.sparkContext._jvm
     with suppress(Py4JJavaError):
         jvm.java.lang.Class.forName(manager)
-        session.conf.set(CHECKPOINT_FILES, manager)
+        session.conf.set(CHECKPOINT_MANAGER, manager)
 
 
 def with_retries(master: str) -> str:
@@ -125,7 +133,7 @@ def with_retries(master: str) -> str:
     return master if found is None else f"local[{found[1]},{_TASK_ATTEMPTS}]"
 
 
-def _python(settings: Mapping[str, str]) -> str:
+def _workers_python(settings: Mapping[str, str]) -> str:
     """The Python of the workers, and of what Spark runs beside the driver."""
     return os.environ.get("PYSPARK_PYTHON") or settings.get(PYTHON, sys.executable)
 
@@ -138,20 +146,24 @@ def _forked(settings: Mapping[str, str]) -> Iterator[None]:
     """
     from headrace.spark.fork_server import fork_server
 
-    is_own = bool(sys.executable) and _python(settings) == sys.executable
+    is_own = bool(sys.executable) and _workers_python(settings) == sys.executable
     server = fork_server() if is_own and sys.platform == "linux" else None
-    before = {name: os.environ.get(name, sys.executable) for name in _PYTHONS}
+    before = {name: os.environ.get(name) for name in _PYTHONS}
     if server is not None:
         os.environ.update(dict.fromkeys(_PYTHONS, server.program))
     try:
         yield
     finally:
-        os.environ.update(before)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def _start(name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":
     """A session with its driver in this process."""
-    os.environ["PYSPARK_PYTHON"] = _python(settings)
+    os.environ["PYSPARK_PYTHON"] = _workers_python(settings)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
     from pyspark.sql import SparkSession

@@ -49,7 +49,7 @@ def packed() -> Path:
 
 @contextmanager
 def on_path_of_children(*archives: Path) -> Iterator[None]:
-    """Let a JVM that is started meanwhile find headrace for the processes of streaming sources.
+    """Let a JVM that is started meanwhile give these zips to the processes of streaming sources.
 
     They run beside the driver, in the workers' Python, and Spark gives them none of the files that
     all others get.

@@ -336,7 +336,7 @@ def test_aborted_transactions_are_not_captured(node: Node, topic: str, tmp_path:
         (["TOPIC", "--to", "DIR", "--format", "csv"], "csv"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_reason(
+def test_what_cannot_be_is_refused_with_the_reason_and_leaves_nothing_behind(
     node: Node, topic: str, tmp_path: Path, arguments: list[str], why: str
 ) -> None:
     file = tmp_path / "file"

@@ -191,12 +191,12 @@ def test_progress_and_status_tell_of_a_change_of_architecture(
     assert "refined.n is on the way to lambda: readers see" in capsys.readouterr().out
 
 
-def test_rows_of_earlier_runs_are_no_rate(
+def test_the_first_line_does_not_count_rows_of_earlier_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("headrace.cli.pipeline_progress._PLAIN_EVERY_S", 0.0)
-    shown = Screen()
-    shown.show([cast(Any, SimpleNamespace(status=STATUS))])
+    screen = Screen()
+    screen.show([cast(Any, SimpleNamespace(status=STATUS))])
     assert capsys.readouterr().out.endswith("  0 rows/s\n")
 
 

@@ -46,6 +46,9 @@ class SmallCluster:
         self.controller_refusals = 0
         self.controller_calls = 0
         self.is_silent = False
+        self.is_late = False
+        """Whether the topic `news` comes to be when all topics are asked for."""
+        self.present = {"orders"}
 
     def connect(self, node_id: int) -> Connection:
         return connected(knowing_all(lambda request, version: self.answer(node_id, request)))[0]
@@ -71,16 +74,23 @@ class SmallCluster:
             MetadataResponsePartition(partition_index=index, leader_id=leader)
             for index, leader in self.leaders.items()
         ]
+        if request.topics is None and self.is_late:
+            self.present.add("news")
         return MetadataResponse(
             controller_id=2,
             brokers=[MetadataResponseBroker(node_id=node, host="h", port=node) for node in (1, 2)],
             topics=[
-                MetadataResponseTopic(name="orders", partitions=partitions)
-                if topic.name == "orders"
-                else MetadataResponseTopic(name=topic.name, error_code=3)
-                for topic in request.topics or ()
+                MetadataResponseTopic(name=name, partitions=partitions)
+                if name in self.present
+                else MetadataResponseTopic(name=name, error_code=3)
+                for name in self.asked_for(request)
             ],
         )
+
+    def asked_for(self, request: MetadataRequest) -> list[str]:
+        if request.topics is None:
+            return sorted(self.present)
+        return [topic.name or "" for topic in request.topics]
 
     def offsets(self, node_id: int, request: ListOffsetsRequest) -> ListOffsetsResponse:
         wanted = request.topics[0].partitions
@@ -90,7 +100,7 @@ class SmallCluster:
         return ListOffsetsResponse(
             topics=[
                 ListOffsetsTopicResponse(
-                    name="orders",
+                    name=request.topics[0].name,
                     partitions=[
                         ListOffsetsPartitionResponse(
                             partition_index=part.partition_index,
@@ -153,6 +163,11 @@ def test_patience_ends(admin: Admin, brokers: SmallCluster) -> None:
 def test_a_topic_that_is_not_there_is_told_at_once(admin: Admin, brokers: SmallCluster) -> None:
     with pytest.raises(NoSuchTopic, match="'odrers' does not exist"):
         admin.partitions.offsets("odrers", EARLIEST)
+
+
+def test_a_topic_that_comes_between_two_looks_is_found(admin: Admin, brokers: SmallCluster) -> None:
+    brokers.is_late = True
+    assert [one.offset for one in admin.partitions.offsets("news", EARLIEST)] == [100, 200]
 
 
 def test_a_partition_that_is_not_there_is_told_at_once(admin: Admin) -> None:

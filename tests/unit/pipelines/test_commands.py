@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.pipelines.commands import Overrides, load_all
+from headrace.client.addresses import BrokerUnreachable
+from headrace.pipelines.commands import Overrides, load_all, run
 from headrace.pipelines.problems import PipelineError
 
 
@@ -37,3 +38,15 @@ def test_pipelines_on_several_sparks_run_together_only_on_one_that_is_chosen(
         "shop": "local[3]",
         "web": "local[3]",
     }
+
+
+def test_run_once_without_brokers_fails_before_spark_is_started(tmp_path: Path) -> None:
+    """Starting it takes seconds, and then it would try again for a minute."""
+    place = folder(tmp_path / "one", "shop")
+    with pytest.raises(BrokerUnreachable, match=r"127\.0\.0\.1:1"):
+        run(
+            [place],
+            is_once=True,
+            overrides=Overrides(bootstrap="127.0.0.1:1", lake=str(tmp_path / "lake")),
+            starting=lambda: pytest.fail("Spark was started"),
+        )

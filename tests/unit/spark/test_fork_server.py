@@ -84,22 +84,30 @@ def test_a_fork_has_what_its_asker_was_started_with(server: ForkServer, place: P
     assert (errors, asker.returncode) == ("also told\n", 7)
 
 
-def test_forks_agree_on_hashes(server: ForkServer, place: Path) -> None:
-    told = [asking(server, place).communicate("", timeout=60)[0] for _ in range(2)]
-    assert len({json.loads(output)["hash"] for output in told}) == 1
+def test_forks_hash_as_the_pythons_that_spark_starts(server: ForkServer, place: Path) -> None:
+    output, _ = asking(server, place).communicate("", timeout=60)
+    other = subprocess.run(
+        [sys.executable, "-c", "print(hash('a'))"],
+        env={**os.environ, "PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert json.loads(output)["hash"] == int(other.stdout)
 
 
 @pytest.mark.parametrize(
-    ("word", "code"),
+    ("code", "exit_code"),
     [("raise ValueError('why')", 1), ("os.kill(os.getpid(), 9)", 137), ("pass", 0)],
 )
 def test_who_has_asked_ends_as_the_fork_does(
-    server: ForkServer, place: Path, word: str, code: int
+    server: ForkServer, place: Path, code: str, exit_code: int
 ) -> None:
     asker = asking(server, place)
-    _, errors = asker.communicate(word, timeout=60)
-    assert asker.returncode == code
-    assert ("ValueError: why" in errors) == (code == 1)
+    _, errors = asker.communicate(code, timeout=60)
+    assert asker.returncode == exit_code
+    assert ("ValueError: why" in errors) == (exit_code == 1)
 
 
 def test_a_fork_ends_with_who_has_asked_for_it(server: ForkServer, place: Path) -> None:
@@ -109,13 +117,12 @@ def test_a_fork_ends_with_who_has_asked_for_it(server: ForkServer, place: Path) 
     assert json.loads(asker.stdout.readline())["parent"] == server.process.pid
     (fork,) = descendants(server.process.pid)
     asker.send_signal(signal.SIGTERM)
-    asker.communicate(timeout=60)
+    asker.wait(60)
     eventually(lambda: fork not in descendants(server.process.pid))
+    asker.communicate()  # Only now: without its input the fork would end by itself.
 
 
-def test_without_a_server_it_is_the_python_that_it_stands_for(
-    server: ForkServer, place: Path
-) -> None:
+def test_without_a_server_the_program_becomes_python(server: ForkServer, place: Path) -> None:
     words = Path(server.program).read_text().replace("/socket ", "/no-such-socket ")
     program = place / "python3"
     program.write_text(words)
@@ -130,7 +137,7 @@ def test_without_a_server_it_is_the_python_that_it_stands_for(
     assert len(done.stdout) == 4, "the port where it would listen"
 
 
-def test_what_it_is_not_for_is_left_to_python(server: ForkServer) -> None:
+def test_what_the_server_is_not_for_is_left_to_python(server: ForkServer) -> None:
     done = subprocess.run(
         [server.program, "-c", "import sys; print(sys.flags.isolated, 'pyarrow' in sys.modules)"],
         capture_output=True,
@@ -139,12 +146,16 @@ def test_what_it_is_not_for_is_left_to_python(server: ForkServer) -> None:
         check=True,
     )
     assert done.stdout == "0 False\n"
+
+
+def test_planning_is_served_and_tasks_are_not() -> None:
     assert is_served(["-m", "pyspark.daemon", "pyspark.sql.worker.create_data_source"])
     assert not is_served(["-m", "pyspark.daemon", "pyspark.worker"])
     assert not is_served([])
+    assert not is_served(["-m"])
 
 
-def test_it_ends_with_its_driver_even_if_that_is_killed() -> None:
+def test_the_server_ends_with_its_driver_even_if_that_is_killed() -> None:
     code = "from headrace.spark.fork_server import fork_server as f; print(f().program); input()"
     driver = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -157,7 +168,7 @@ def test_it_ends_with_its_driver_even_if_that_is_killed() -> None:
     eventually(lambda: not program.parent.exists())
 
 
-def test_where_there_can_be_no_socket_python_is_started_as_ever(
+def test_there_is_no_server_where_its_socket_would_have_too_long_a_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     long = tmp_path / ("x" * 100)

@@ -17,11 +17,11 @@ from headrace.errors import HeadraceError
 from headrace.pipelines.model import Pipeline, Place, Sink, Source, StreamingTable
 from headrace.pipelines.problems import Problem, nearest
 from headrace.pipelines.sources import client_properties, source_options
+from headrace.spark.option_names import given_properties
 
 TIMEOUT_S = 5.0
-_CLIENT = "kafka."
-_OTHERS_LOGIN = (InvalidLogin, NotSpoken)
-"""Java's own stores and logins are for the stock connector, whose topics this client cannot see."""
+_JAVAS_LOGIN = (InvalidLogin, NotSpoken)
+"""What is wrong with a login that the stock connector can do and this client cannot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def check_topics(
     for cluster in clusters_of(pipeline):
         try:
             present = _topics_at(cluster, timeout_s)
-        except _OTHERS_LOGIN as error:
+        except _JAVAS_LOGIN as error:
             notes.append(f"topics at {cluster.bootstrap} were not checked: {error}")
         except HeadraceError as error:
             found = f"topics were not checked: {advised(error)}; or check with --offline"
@@ -74,7 +74,7 @@ def check_topics(
 def check_brokers(pipeline: Pipeline, timeout_s: float = TIMEOUT_S) -> None:
     """Fail clearly where no broker answers: Spark would try again and again, and blame a query."""
     for cluster in clusters_of(pipeline):
-        with suppress(*_OTHERS_LOGIN):
+        with suppress(*_JAVAS_LOGIN):
             check_reachable(cluster.bootstrap, translated(cluster.properties), timeout_s)
 
 
@@ -85,19 +85,17 @@ def clusters_of(pipeline: Pipeline) -> list[TopicsOfCluster]:
     found = [own]
     for source in pipeline.sources.values():
         properties = _properties_of(source, pipeline)
-        same = [one for one in found if one.properties == properties]
-        if not same:
-            same = [TopicsOfCluster(properties)]
-            found += same
-        same[0].sources.append(source)
+        cluster = next((one for one in found if one.properties == properties), None)
+        if cluster is None:
+            cluster = TopicsOfCluster(properties)
+            found.append(cluster)
+        cluster.sources.append(source)
     return [one for one in found if one.sources or one.written]
 
 
 def _properties_of(source: Source, pipeline: Pipeline) -> dict[str, str]:
     """How the reader of a source reaches its brokers."""
-    options = source_options(source, pipeline.settings)
-    named = {n.lower(): v for n, v in options.items() if n.lower().startswith(_CLIENT)}
-    found = {name.removeprefix(_CLIENT): value for name, value in named.items()}
+    found = given_properties(source_options(source, pipeline.settings))
     found.pop("isolation.level", None)  # It says how records are read, and not who reads.
     return found
 
@@ -113,7 +111,8 @@ def _missing_topics(cluster: TopicsOfCluster, present: set[str]) -> Iterator[Pro
             if topic and topic not in present:
                 yield Problem(
                     f"there is no topic {topic} at {cluster.bootstrap}; create it with:"
-                    f" headrace topics create {topic}{nearest(topic, present)}",
+                    f" headrace topics create {topic} --bootstrap {cluster.bootstrap}"
+                    f"{nearest(topic, present)}",
                     source.place,
                 )
 

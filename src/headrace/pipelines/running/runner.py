@@ -219,19 +219,21 @@ class PipelineRunner:
             running.give_up(Failure("PipelineError", reason))
 
     def end(self) -> None:
-        """Stop the flows between two batches, or when one has just begun, if that comes soon.
+        """Stop each flow between two batches, if that comes soon.
 
-        A batch that is cut off is repeated at the next run, which its token makes safe.
+        Those of a busy flow, or in real time, follow without a pause: when one more is done, the
+        next has just begun, and little is lost. What is cut off is repeated at the next run, which
+        its token makes safe.
         """
         deadline = time.monotonic() + _STOP_S_MAX
-        active = [(one, one.batches) for one in self.flows if one.is_active]
+        active = [(one, one.last_batch) for one in self.flows if one.is_active]
         while active:
             is_late = time.monotonic() >= deadline
-            for running, batches in active:
-                has_just_begun = running.batches > batches
-                if is_late or has_just_begun or not running.is_busy:
+            for running, batch in active:
+                is_next_begun = running.last_batch > batch
+                if is_late or is_next_begun or not running.is_busy:
                     running.stop()
-            active = [(one, batches) for one, batches in active if one.is_active]
+            active = [(one, batch) for one, batch in active if one.is_active]
             time.sleep(_TICK_S)
         for view in self.views:
             if view.future is not None:

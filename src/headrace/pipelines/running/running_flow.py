@@ -85,9 +85,9 @@ class RunningFlow:
         return bool(status["isTriggerActive"] and status["isDataAvailable"])
 
     @property
-    def batches(self) -> int:
-        """The number of the last batch that was done; those of real time follow without a pause."""
-        progress = self.query.lastProgress if self.query is not None else None
+    def last_batch(self) -> int:
+        """The number of the last batch that was done in this run; -1 if none was."""
+        progress = self._progress
         return -1 if progress is None else int(progress["batchId"])
 
     def renew(self) -> None:
@@ -117,8 +117,13 @@ class RunningFlow:
 
     def lags(self) -> Lags:
         """How many records of each partition of its topics the flow has yet to read."""
-        progress = self.query.lastProgress if self.query is not None else None
+        progress = self._progress
         return {} if progress is None else lags_of(progress)
+
+    @property
+    def _progress(self) -> Any:
+        """What Spark says of the last batch; None if there was none."""
+        return None if self.query is None else self.query.lastProgress
 
     def _note(self, failure: Failure) -> None:
         self.failure = failure

@@ -22,6 +22,7 @@ IN_FLIGHT_RECORDS_MAX = 500_000
 
 _POLL_S = 0.02
 _REASON_S_MAX = 1.0
+"""How long a failure is waited for that explains those which follow from it."""
 _TOPIC_ATTEMPTS = 30
 _TOPIC_LOOKS = 3
 """How often a topic is looked for that nobody is about to make."""
@@ -150,7 +151,7 @@ class SinkProducer:
         self._poll(0)
 
     def _poll(self, timeout_s: float) -> None:
-        """Hear of outcomes, and raise the first failure."""
+        """Hear of outcomes, and raise the first failure that explains something."""
         self._hear(timeout_s)
         if self._failure is not None:
             deadline = time.monotonic() + _REASON_S_MAX

@@ -1,9 +1,12 @@
-"""What a query's progress says of how far a flow is behind."""
+"""What a query says of itself: how far behind it is, and whether it may be stopped."""
 
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
-from headrace.pipelines.running.running_flow import lags_of
+import pytest
+
+from headrace.pipelines.running.running_flow import RunningFlow, lags_of
 
 
 def source(latest: Any, end: Any) -> dict[str, Any]:
@@ -24,3 +27,26 @@ def test_the_topics_of_several_sources_are_told_together() -> None:
 
 def test_tables_and_what_has_not_begun_are_behind_by_nothing_known() -> None:
     assert lags_of({"sources": [source({"version": 3}, {"version": 2}), source(None, None)]}) == {}
+
+
+def flow_of(*, is_active: bool = True, progress: Any = None, **status: bool) -> RunningFlow:
+    """A flow whose query says this of itself."""
+    query = SimpleNamespace(isActive=is_active, lastProgress=progress, status=status)
+    return RunningFlow(cast(Any, None), cast(Any, None), cast(Any, query))
+
+
+@pytest.mark.parametrize(
+    ("is_active", "is_triggered", "has_data", "is_busy"),
+    [(True, True, True, True), (True, True, False, False), (False, True, True, False)],
+)
+def test_a_flow_that_plans_its_next_batch_may_be_stopped(
+    is_active: bool, is_triggered: bool, has_data: bool, is_busy: bool
+) -> None:
+    """Spark calls a trigger active also then, which is most of the time of one that is idle."""
+    status = {"isTriggerActive": is_triggered, "isDataAvailable": has_data}
+    assert flow_of(is_active=is_active, **status).is_busy == is_busy
+
+
+def test_the_last_batch_is_known_by_its_number() -> None:
+    assert flow_of().last_batch == -1
+    assert flow_of(progress={"batchId": 3, "sources": []}).last_batch == 3
