@@ -31,24 +31,23 @@ from pathlib import Path
 from shlex import quote
 
 from headrace.spark import forked_python
-from headrace.spark.forked_python import FORKED, HEAD_BYTES
+from headrace.spark.daemon import PRELOADED as TASKS_PRELOADED
+from headrace.spark.forked_python import FORKED, HEAD_BYTES, THREADS
 
 logger = logging.getLogger(__name__)
 
 PRELOADED = (
-    "pyspark.daemon",
+    *TASKS_PRELOADED,
     "pyspark.sql.streaming.python_streaming_source_runner",
     "pyspark.sql.worker.commit_data_source_write",
     "pyspark.sql.worker.create_data_source",
     "pyspark.sql.worker.lookup_data_sources",
-    "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.worker.python_streaming_sink_runner",
     "pyspark.sql.worker.write_into_data_source",
-    "headrace.spark.source.source",
     "headrace.spark.source.stream_reader",
-    "headrace.spark.tables.source",
 )
-_HASH_SEED = "PYTHONHASHSEED"
+_TOLD_AT_START = {"PYTHONHASHSEED": "0", THREADS: "1"}
+"""What Spark tells each Python in its environment, and a fork would be told too late."""
 _BACKLOG = 128
 _REQUEST_S_MAX = 10.0
 _END_S_MAX = 10.0
@@ -95,7 +94,8 @@ def fork_server() -> ForkServer | None:
 def _started(place: Path) -> ForkServer:
     """The program first: where it cannot be run, no process is started."""
     program, path = place / "python3", str(place / "socket")
-    words = [sys.executable, "-IS", forked_python.__file__, path]
+    told = {name: os.environ.get(name, usual) for name, usual in _TOLD_AT_START.items()}
+    words = [sys.executable, "-IS", forked_python.__file__, path, told[THREADS]]
     program.write_text(f'#!/bin/sh\nexec {" ".join(map(quote, words))} "$@"\n')
     program.chmod(0o700)
     if not os.access(program, os.X_OK):
@@ -105,8 +105,7 @@ def _started(place: Path) -> ForkServer:
         listener.listen(_BACKLOG)
         process = subprocess.Popen(
             [sys.executable, "-m", __name__, str(listener.fileno()), str(place)],
-            # Python chooses how to hash when it starts, and Spark's have to agree.
-            env={**os.environ, _HASH_SEED: os.environ.get(_HASH_SEED, "0")},
+            env={**os.environ, **told},
             stdin=subprocess.PIPE,
             pass_fds=[listener.fileno()],
             process_group=0,  # Ctrl-C is for the driver, which ends the others.

@@ -1,6 +1,6 @@
 """The Python that Spark is told to start: it asks the fork server to do it, and stands in for it.
 
-    python -IS forked_python.py SOCKET [PYTHON ARGUMENT]...
+    python -IS forked_python.py SOCKET THREADS [PYTHON ARGUMENT]...
 
 Run as a file, with as little imported as can be: what it costs is paid for each process. It hands
 over its arguments, environment and open streams, waits, and ends as the fork does; that it is ended
@@ -13,18 +13,21 @@ import marshal
 import os
 import sys
 
-SERVED = frozenset({"pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"})
-TASKS = "pyspark.worker"
-"""What runs tasks has a daemon of its own, and settings that count when libraries are loaded."""
+TASKS = "headrace.spark.daemon"
+"""What runs tasks: Spark says how many threads libraries may have there, when they are loaded."""
+SERVED = frozenset(
+    {TASKS, "pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"}
+)
+THREADS = "OMP_NUM_THREADS"
 HEAD_BYTES = 4
 """The size of a request, before it."""
 FORKED = b"+"
 FAILED = 1
 
 
-def main(path: str, arguments: list[str]) -> int:
+def main(path: str, threads: str, arguments: list[str]) -> int:
     """Stand in for a fork, and end with its exit code; or become the Python that was asked for."""
-    server = forked(path, arguments) if is_served(arguments) else None
+    server = forked(path, arguments) if is_served(arguments, threads) else None
     if server is None:
         os.execv(sys.executable, [sys.executable, *arguments])
     for stream in range(3):
@@ -33,10 +36,12 @@ def main(path: str, arguments: list[str]) -> int:
     return code[0] if code else FAILED
 
 
-def is_served(arguments: list[str]) -> bool:
-    """Whether the fork server is for what Python is to run by these arguments."""
-    is_module = arguments[:1] == ["-m"] and not SERVED.isdisjoint(arguments[1:2])
-    return is_module and TASKS not in arguments
+def is_served(arguments: list[str], threads: str) -> bool:
+    """Whether a server that was loaded for so many threads can run what the arguments say."""
+    module = arguments[1:2] if arguments[:1] == ["-m"] else []
+    return not SERVED.isdisjoint(module) and (
+        TASKS not in module or os.environ.get(THREADS) == threads
+    )
 
 
 def forked(path: str, arguments: list[str]) -> "_socket.socket | None":
@@ -55,4 +60,4 @@ def forked(path: str, arguments: list[str]) -> "_socket.socket | None":
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

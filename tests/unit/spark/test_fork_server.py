@@ -24,7 +24,7 @@ import sys
 from headrace.spark import forked_python
 
 forked_python.SERVED = {"told"}
-sys.exit(forked_python.main(sys.argv[1], sys.argv[2:]))
+sys.exit(forked_python.main(sys.argv[1], "1", sys.argv[2:]))
 """
 """What Spark starts, but for a module of this test."""
 TOLD = """
@@ -148,11 +148,25 @@ def test_what_the_server_is_not_for_is_left_to_python(server: ForkServer) -> Non
     assert done.stdout == "0 False\n"
 
 
-def test_planning_is_served_and_tasks_are_not() -> None:
-    assert is_served(["-m", "pyspark.daemon", "pyspark.sql.worker.create_data_source"])
-    assert not is_served(["-m", "pyspark.daemon", "pyspark.worker"])
-    assert not is_served([])
-    assert not is_served(["-m"])
+@pytest.mark.parametrize(
+    ("arguments", "threads", "is_so"),
+    [
+        (["-m", "pyspark.daemon", "pyspark.sql.worker.create_data_source"], None, True),
+        (["-m", "headrace.spark.daemon", "pyspark.worker"], "1", True),
+        (["-m", "headrace.spark.daemon", "pyspark.worker"], "4", False),
+        (["-m", "headrace.spark.daemon", "pyspark.worker"], None, False),
+        (["-c", "pass"], "1", False),
+        (["-m"], "1", False),
+        ([], "1", False),
+    ],
+)
+def test_tasks_are_served_if_they_may_have_the_threads_that_libraries_were_loaded_for(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], threads: str | None, is_so: bool
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if threads is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+    assert is_served(arguments, "1") == is_so
 
 
 def test_the_server_ends_with_its_driver_even_if_that_is_killed() -> None:
