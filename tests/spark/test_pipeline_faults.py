@@ -18,6 +18,7 @@ from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
 from headrace.pipelines.commands import drop_generation, replay, status, stop
 from headrace.pipelines.running.errors import FlowsFailed, PipelineRuns
+from headrace.spark.fork_server import fork_server
 from headrace.testing.process import BrokerProcess
 from tests.processes import descendants
 from tests.spark.conftest import MakeTopic
@@ -175,11 +176,15 @@ def test_it_stops_when_asked(running: Running) -> None:
 
 
 def worker_pids(spark: SparkSession) -> list[int]:
-    """The Python processes below the session's JVM, daemons and streams included."""
-    context = spark.sparkContext
+    """The Python processes of the session, daemons and streams included.
+
+    What runs in them was forked by a server; below the JVM are those that have asked it to.
+    """
+    context, server = spark.sparkContext, fork_server()
     assert context._jvm is not None
+    assert server is not None
     jvm = int(context._jvm.java.lang.ProcessHandle.current().pid())
-    return sorted(descendants(jvm))
+    return sorted({*descendants(jvm), *descendants(server.process.pid)})
 
 
 def test_over_a_clock_that_jumps_days_ahead_and_back_tables_and_schedules_stay_exact(

@@ -76,7 +76,13 @@ def kill_jvm(query: CopyingQuery, _: BrokerProcess) -> None:
 
 
 def kill_workers(query: CopyingQuery, _: BrokerProcess) -> None:
-    query.kill(lambda command: "pyspark" in command and "java" not in command.split("\0")[0])
+    """Whoever runs tasks and streams, and the server that has forked them."""
+    names = ("pyspark", "headrace.spark")
+    query.kill(
+        lambda command: (
+            any(name in command for name in names) and "java" not in command.split("\0")[0]
+        )
+    )
 
 
 def kill_broker(_: CopyingQuery, broker: BrokerProcess) -> None:
