@@ -149,8 +149,7 @@ def _run(text: str, path: Path, file: str, registry: Registry) -> None:
 
 def _is_pyspark_missing(error: BaseException) -> bool:
     """Whether PySpark is not installed, no fault of the file; the command line says what to do."""
-    name = error.name if isinstance(error, ModuleNotFoundError) else None
-    return (name or "").partition(".")[0] == "pyspark"
+    return isinstance(error, ModuleNotFoundError) and error.name == "pyspark"
 
 
 def _place_of(error: BaseException, registry: Registry, file: str) -> Place:

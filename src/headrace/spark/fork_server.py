@@ -10,7 +10,9 @@ The server ends when its standard input does: with the driver, however that ends
 """
 
 import atexit
+import fcntl
 import gc
+import io
 import logging
 import marshal
 import os
@@ -23,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -50,7 +53,8 @@ _TOLD_AT_START = {"PYTHONHASHSEED": "0", THREADS: "1"}
 """What Spark tells each Python in its environment, and a fork would be told too late."""
 _BACKLOG = 128
 _REQUEST_S_MAX = 10.0
-_END_S_MAX = 10.0
+_FIRST_FREE = 3
+"""The first number that is not of a standard stream."""
 _WAKES_BYTES_MAX = 4_096
 _KILLED_BY = 128
 """What is added to a signal's number where a process has ended by one, as shells do."""
@@ -64,13 +68,19 @@ class ForkServer:
     process: "subprocess.Popen[bytes]"
 
     def end(self) -> None:
-        """Close what it lives by; the kernel does so too, if this process is killed."""
+        """Let it fork no more; what it has forked goes on. If we are killed, it ends by itself."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        try:
-            self.process.wait(_END_S_MAX)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
+        self.process.terminate()
+        self.process.wait()
+        shutil.rmtree(Path(self.program).parent, ignore_errors=True)
+
+    def leave(self) -> None:
+        """In a fork of the driver: the server is the driver's, and lives no longer than that."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        atexit.unregister(self.end)
+        fork_server.cache_clear()
 
 
 @cache
@@ -88,6 +98,7 @@ def fork_server() -> ForkServer | None:
         shutil.rmtree(place, ignore_errors=True)
         return None
     atexit.register(server.end)
+    os.register_at_fork(after_in_child=server.leave)
     return server
 
 
@@ -103,13 +114,18 @@ def _started(place: Path) -> ForkServer:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(path)
         listener.listen(_BACKLOG)
+        # A driver whose own input is closed has the number that the server's input gets.
+        number = fcntl.fcntl(listener, fcntl.F_DUPFD, _FIRST_FREE)
+    try:
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(listener.fileno()), str(place)],
+            [sys.executable, "-m", __name__, str(number), str(place)],
             env={**os.environ, **told},
             stdin=subprocess.PIPE,
-            pass_fds=[listener.fileno()],
+            pass_fds=[number],
             process_group=0,  # Ctrl-C is for the driver, which ends the others.
         )
+    finally:
+        os.close(number)
     return ForkServer(str(program), process)
 
 
@@ -121,6 +137,11 @@ class Request:
     environment: dict[bytes, bytes]
     directory: str
     streams: list[int]
+
+    def close(self) -> None:
+        """Have the streams no more: who reads their other ends waits for the last that has them."""
+        for stream in self.streams:
+            os.close(stream)
 
 
 class Forks:
@@ -186,20 +207,27 @@ class Forks:
 
     def _fork_for_next(self) -> Request | None:
         """Fork for the next who asks; the fork gets what it is to run."""
-        asker, _ = self._listener.accept()
+        try:
+            asker, _ = self._listener.accept()
+        except OSError as error:
+            print(f"{__name__}: nobody was let in: {error}", file=sys.stderr)
+            return None
         try:
             request = received(asker)
-            pid = os.fork()
-        except (OSError, EOFError, ValueError) as error:
-            # It starts a Python of its own then.
+        except (OSError, EOFError, ValueError):
+            asker.close()  # Who asked has ended, or starts a Python of its own then.
+            return None
+        try:
+            pid = _forked()
+        except OSError as error:
             print(f"{__name__}: nothing was forked: {error}", file=sys.stderr)
+            request.close()
             asker.close()
             return None
         if pid == 0:
             self._leave(asker)
             return request
-        for stream in request.streams:
-            os.close(stream)
+        request.close()
         self._askers[pid] = asker
         with suppress(OSError):  # One that has ended meanwhile is noticed by its silence.
             asker.sendall(FORKED)
@@ -218,9 +246,14 @@ def received(asker: socket.socket) -> Request:
     """What is asked for; whoever does so sends it at once."""
     asker.settimeout(_REQUEST_S_MAX)
     head, streams, _, _ = socket.recv_fds(asker, HEAD_BYTES, 3)
-    head += _exactly(asker, HEAD_BYTES - len(head))
-    content = _exactly(asker, int.from_bytes(head, "big"))
-    arguments, environment, directory = marshal.loads(content)
+    request = Request([], {}, "", streams)
+    try:
+        head += _exactly(asker, HEAD_BYTES - len(head))
+        content = _exactly(asker, int.from_bytes(head, "big"))
+        arguments, environment, directory = marshal.loads(content)
+    except BaseException:
+        request.close()
+        raise
     return Request(arguments, environment, directory, streams)
 
 
@@ -236,21 +269,44 @@ def _exactly(asker: socket.socket, size: int) -> bytes:
 
 def become(request: Request, own_path: list[str]) -> None:
     """Be the process that was to be started: run its module as Python would."""
-    gc.unfreeze()  # Who ends in the ordinary way complains about what is frozen.
     for number, stream in enumerate(request.streams):
         os.dup2(stream, number)
-        os.close(stream)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w", 1), open(2, "w", 1)  # noqa: SIM115
+    request.close()
+    _reopen_streams()
     os.chdir(request.directory)
     os.environb.clear()
     os.environb.update(request.environment)
     time.tzset()
     given = os.environ.get("PYTHONPATH", "")
-    sys.path[:] = [request.directory, *filter(None, given.split(os.pathsep)), *own_path]
+    first = [] if sys.flags.safe_path else [request.directory]
+    sys.path[:] = [*first, *filter(None, given.split(os.pathsep)), *own_path]
     module, *arguments = request.arguments
     sys.modules.pop(module, None)  # It is run, not imported.
     sys.argv = [module, *arguments]
     runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _reopen_streams() -> None:
+    """As Python has them when Spark tells it not to buffer; their numbers are never closed."""
+    streams = {
+        "stdin": open(0, closefd=False),  # noqa: SIM115
+        "stdout": _unbuffered(1, "strict"),
+        "stderr": _unbuffered(2, "backslashreplace"),
+    }
+    for name, stream in streams.items():
+        setattr(sys, name, stream)
+        setattr(sys, f"__{name}__", stream)
+
+
+def _unbuffered(number: int, errors: str) -> io.TextIOWrapper:
+    raw = open(number, "wb", 0, closefd=False)  # noqa: SIM115
+    return io.TextIOWrapper(raw, errors=errors, write_through=True)
+
+
+def _forked() -> int:
+    """Fork. Libraries have threads, but none that is at work, or whose work a fork would miss."""
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        return os.fork()
 
 
 def path_of_python() -> list[str]:
@@ -263,12 +319,15 @@ def _main(listener: int, place: str) -> None:
     """Import, then serve; in a fork, run what it is for."""
     own_path = path_of_python()
     for name in PRELOADED:
-        import_module(name)
+        with suppress(ImportError):  # Of another PySpark; who needs it imports it, or says so.
+            import_module(name)
     gc.freeze()  # What forks share stays shared.
+    atexit.register(gc.unfreeze)  # Who ends in the ordinary way complains about what is frozen.
+    held = os.open(place, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_SH)  # What tidies up old files leaves it alone.
     with socket.socket(fileno=listener) as listening:
         request = Forks(listening, sys.stdin.fileno()).serve()
     if request is None:
-        gc.unfreeze()  # Likewise.
         shutil.rmtree(place, ignore_errors=True)
     else:
         become(request, own_path)

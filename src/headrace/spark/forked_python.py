@@ -13,11 +13,10 @@ import marshal
 import os
 import sys
 
-TASKS = "headrace.spark.daemon"
+STREAM = "pyspark.sql.streaming.python_streaming_source_runner"
+SERVED = frozenset({STREAM, "headrace.spark.daemon", "pyspark.daemon"})
+TASKS = "pyspark.worker"
 """What runs tasks: Spark says how many threads libraries may have there, when they are loaded."""
-SERVED = frozenset(
-    {TASKS, "pyspark.daemon", "pyspark.sql.streaming.python_streaming_source_runner"}
-)
 THREADS = "OMP_NUM_THREADS"
 HEAD_BYTES = 4
 """The size of a request, before it."""
@@ -38,18 +37,16 @@ def main(path: str, threads: str, arguments: list[str]) -> int:
 
 def is_served(arguments: list[str], threads: str) -> bool:
     """Whether a server that was loaded for so many threads can run what the arguments say."""
-    module = arguments[1:2] if arguments[:1] == ["-m"] else []
-    return not SERVED.isdisjoint(module) and (
-        TASKS not in module or os.environ.get(THREADS) == threads
-    )
+    is_module = arguments[:1] == ["-m"] and not SERVED.isdisjoint(arguments[1:2])
+    return is_module and (TASKS not in arguments or os.environ.get(THREADS) == threads)
 
 
 def forked(path: str, arguments: list[str]) -> "_socket.socket | None":
     """The connection on which the server tells of the fork's end; None if it made none."""
     server = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    request = marshal.dumps((arguments[1:], dict(os.environb), os.getcwd()))
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
     try:
+        request = marshal.dumps((arguments[1:], dict(os.environb), os.getcwd()))
         server.connect(path)
         head = len(request).to_bytes(HEAD_BYTES, "big")
         server.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])

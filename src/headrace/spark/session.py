@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 from headrace.spark.connect import is_connect_url
@@ -12,6 +12,8 @@ from headrace.spark.pools import ALLOCATIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from headrace.spark.fork_server import ForkServer
 
 LOCAL = "local[*]"
 
@@ -56,8 +58,9 @@ CHECKPOINT_MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 PYTHON = "spark.pyspark.python"
 """Spark's setting for the Python of the executors; ours to obey, as only spark-submit does."""
 
-_PYTHONS = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-"""Where Spark looks for a Python; by the second it plans, and reads from sources."""
+_EXECUTOR_ENVIRONMENT = "spark.executorEnv."
+_YARN = "yarn"
+"""Where Spark sends the zip of PySpark that is in its home, and ends if there is none."""
 _TASK_ATTEMPTS = 4
 _SET_WHILE_RUNNING = "spark.sql."
 _SERVER_RETRIES, _SERVER_BACKOFF_MS_MAX = 8, 5_000
@@ -82,7 +85,7 @@ def open_session(
         session = _connect(name, master, wanted)
         ship(session, packed())
         return session
-    with compiled_modules() as home:
+    with nullcontext() if master.startswith(_YARN) else compiled_modules() as home:
         if home is not None:
             wanted[DRIVER_OPTIONS] = f"{java_options(home)} {wanted.get(DRIVER_OPTIONS, '')}"
         lacks_zips = home is not None and _workers_python(wanted) != sys.executable
@@ -102,7 +105,7 @@ def _start_here(name: str, master: str, wanted: Mapping[str, str]) -> "SparkSess
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with _forked(wanted):
         session = _start(name, with_retries(master), {**ON_THIS_MACHINE, **wanted})
-    if CHECKPOINT_MANAGER not in wanted:
+    if not session.conf.get(CHECKPOINT_MANAGER, ""):
         _avoid_link_checks(session)
     return session
 
@@ -140,25 +143,38 @@ def _workers_python(settings: Mapping[str, str]) -> str:
 
 @contextmanager
 def _forked(settings: Mapping[str, str]) -> Iterator[None]:
-    """Let a session that is started meanwhile run this Python by forks of one that is ready.
-
-    Only on Linux: elsewhere a fork may not use what was loaded before it.
-    """
-    from headrace.spark.fork_server import fork_server
-
-    is_own = bool(sys.executable) and _workers_python(settings) == sys.executable
-    server = fork_server() if is_own and sys.platform == "linux" else None
-    before = {name: os.environ.get(name) for name in _PYTHONS}
+    """Let a session that is started meanwhile run its Pythons by forks of one that is ready."""
+    before = {
+        "PYSPARK_PYTHON": _workers_python(settings),
+        "PYSPARK_DRIVER_PYTHON": os.environ.get("PYSPARK_DRIVER_PYTHON", sys.executable),
+    }
+    server = _server_for(settings)
     if server is not None:
-        os.environ.update(dict.fromkeys(_PYTHONS, server.program))
+        # By the second Spark plans, and reads from sources.
+        os.environ.update(dict.fromkeys(before, server.program))
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        os.environ.update(before)
+
+
+def _server_for(settings: Mapping[str, str]) -> "ForkServer | None":
+    """Who forks for a session; None where forks would not be as what Spark starts itself.
+
+    Only on Linux: elsewhere a fork may not use what was loaded before it. What executors are told
+    in their environment may count when Python or a library is loaded. A JVM that is there already
+    knows nothing of a server that is not.
+    """
+    from pyspark import SparkContext
+
+    from headrace.spark.fork_server import fork_server
+
+    is_own = bool(sys.executable) and _workers_python(settings) == sys.executable
+    is_told_more = any(name.startswith(_EXECUTOR_ENVIRONMENT) for name in settings)
+    is_late = SparkContext._gateway is not None and not fork_server.cache_info().currsize
+    if sys.platform != "linux" or not is_own or is_told_more or is_late:
+        return None
+    return fork_server()
 
 
 def _start(name: str, master: str, settings: Mapping[str, str]) -> "SparkSession":

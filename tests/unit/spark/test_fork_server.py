@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -41,11 +42,11 @@ exec(sys.stdin.read())
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
-    started = fork_server()
+    started = fork_server.__wrapped__()  # The one of this process may have a session.
     assert started is not None
     yield started
     started.end()
-    fork_server.cache_clear()
+    assert not Path(started.program).exists()
 
 
 @pytest.fixture
@@ -56,9 +57,9 @@ def place(tmp_path: Path) -> Path:
 
 def asking(server: ForkServer, place: Path, *arguments: str) -> "subprocess.Popen[str]":
     """A process that has asked for a fork, with an environment of its own."""
-    socket = str(Path(server.program).parent / "socket")
+    path = str(Path(server.program).parent / "socket")
     return subprocess.Popen(
-        [sys.executable, "-c", ASKER, socket, "-m", "told", *arguments],
+        [sys.executable, "-c", ASKER, path, "-m", "told", *arguments],
         cwd=place,
         env={"PYTHONPATH": os.pathsep.join(sys.path), "WORD": "own"},
         stdin=subprocess.PIPE,
@@ -110,6 +111,49 @@ def test_who_has_asked_ends_as_the_fork_does(
     assert ("ValueError: why" in errors) == (exit_code == 1)
 
 
+def test_streams_of_a_fork_are_as_python_has_them(server: ForkServer, place: Path) -> None:
+    """Not buffered, lenient about errors, and their numbers stay theirs."""
+    code = (
+        "sys.stdout = open(os.devnull, 'w'); os.write(1, b'one ')\n"
+        "sys.stdout = sys.__stdout__; sys.stdout.write('two')\n"
+        "sys.stderr.write('\\udcff')\n"
+        "os._exit(0)"
+    )
+    output, errors = asking(server, place).communicate(code, timeout=60)
+    assert output.splitlines()[1] == "one two"
+    assert errors == "also told\n\\udcff"
+
+
+def test_who_ends_before_all_is_asked_leaves_nothing_open(server: ForkServer) -> None:
+    def opened() -> int:
+        return len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+
+    path = str(Path(server.program).parent / "socket")
+    before = opened()
+    for _ in range(5):
+        with socket.socket(socket.AF_UNIX) as asker, open(os.devnull) as null:
+            asker.connect(path)
+            socket.send_fds(asker, [b"\0\0\0\7"], [null.fileno()] * 3)
+    eventually(lambda: opened() <= before)
+
+
+def test_a_forked_driver_does_not_keep_the_server() -> None:
+    code = (
+        "import os, time\n"
+        "from headrace.spark.fork_server import fork_server\n"
+        "print(fork_server().program, flush=True)\n"
+        "if os.fork() == 0: time.sleep(60)\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as driver:
+        assert driver.stdout is not None
+        program = Path(driver.stdout.readline().strip())
+        eventually(lambda: not program.parent.exists())
+        os.killpg(driver.pid, signal.SIGKILL)
+
+
 def test_a_fork_ends_with_who_has_asked_for_it(server: ForkServer, place: Path) -> None:
     """Spark ends a process that it has started; it does not know of the fork."""
     asker = asking(server, place)
@@ -155,6 +199,7 @@ def test_what_the_server_is_not_for_is_left_to_python(server: ForkServer) -> Non
         (["-m", "headrace.spark.daemon", "pyspark.worker"], "1", True),
         (["-m", "headrace.spark.daemon", "pyspark.worker"], "4", False),
         (["-m", "headrace.spark.daemon", "pyspark.worker"], None, False),
+        (["-m", "pyspark.daemon", "pyspark.worker"], "4", False),
         (["-c", "pass"], "1", False),
         (["-m"], "1", False),
         ([], "1", False),
