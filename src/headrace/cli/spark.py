@@ -1,6 +1,7 @@
 """`headrace spark`: what Spark needs on a machine, checked or fetched."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -34,14 +35,20 @@ def doctor() -> None:
 @command.command("warm")
 @click.option("--again", is_flag=True, help="Also if they are kept already.")
 def warm(again: bool) -> None:
-    """Keep Spark's classes ready, so that sessions on this machine start with half the work.
+    """Keep Spark's classes and compiled decoders ready for the sessions on this machine.
 
-    Takes about a minute and 200 MB of the user's cache, once for each Spark and Java.
+    They start with half the work. Takes about a minute and 200 MB of the user's cache, once for
+    each Spark and Java.
     """
     from headrace.spark.class_archive import make_archive
+    from headrace.spark.decoding.compiling import compile_decoders
 
-    warn("starting Spark once for its classes, unless they are kept ...")
-    print_line(f"Spark's classes are kept in {make_archive(again=again)}")
+    warn("starting Spark once for its classes, and compiling decoders, unless they are kept ...")
+    with ThreadPoolExecutor(1) as beside:
+        making = beside.submit(make_archive, again=again)
+        if not compile_decoders():
+            warn("decoders stay slow: numba is not installed")
+        print_line(f"Spark's classes are kept in {making.result()}")
 
 
 @command.command("jars")
