@@ -36,5 +36,7 @@ def compile_decoders() -> bool:
         return False
     import_module("headrace.spark.source.compiled")
     for options, payload in SAMPLES:
-        decoder_of(options).decode(pa.array([payload, b"{"], pa.binary()))
+        decoder = decoder_of(options)
+        assert decoder is not None, "samples name a format"
+        decoder.decode(pa.array([payload, b"{"], pa.binary()))
     return True

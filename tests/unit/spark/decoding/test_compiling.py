@@ -10,7 +10,9 @@ from headrace.spark.decoding.compiling import SAMPLES, compile_decoders
 @pytest.mark.parametrize(("options", "payload"), SAMPLES)
 def test_every_column_of_a_sample_has_a_value(options: dict[str, str], payload: bytes) -> None:
     """One that has none is read by no code of its type, and nothing is compiled for it."""
-    decoded = decoder_of(options).decode(pa.array([payload], pa.binary()))
+    decoder = decoder_of(options)
+    assert decoder is not None
+    decoded = decoder.decode(pa.array([payload], pa.binary()))
     assert decoded.errors.null_count == 1, decoded.errors
     assert None not in decoded.columns.to_pylist()[0].values()
 
