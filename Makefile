@@ -45,7 +45,9 @@ lint: $(VENV)/installed-dev
 types: $(VENV)/installed-dev
 	$(BIN)/mypy
 
+# Decoders are compiled first, once: the processes that run tests would each do it.
 unit: $(VENV)/installed-dev
+	@$(BIN)/python -m headrace.spark.decoding.compiling
 	$(PYTEST) -q -n $(JOBS) tests/unit tests/property tests/simulation
 
 # Clients wait more than they compute, so there are two processes for a core.

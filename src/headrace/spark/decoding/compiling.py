@@ -40,3 +40,7 @@ def compile_decoders() -> bool:
         assert decoder is not None, "samples name a format"
         decoder.decode(pa.array([payload, b"{"], pa.binary()))
     return True
+
+
+if __name__ == "__main__":
+    compile_decoders()
