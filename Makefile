@@ -50,13 +50,13 @@ unit: $(VENV)/installed-dev
 	@$(BIN)/python -m headrace.spark.decoding.compiling
 	$(PYTEST) -q -n $(JOBS) tests/unit tests/property tests/simulation
 
-# Clients wait more than they compute, so there are two processes for a core.
-integration: JOBS = 4
+# Clients wait more than they compute, so there are more processes than cores.
+integration: JOBS = 5
 integration: $(VENV)/installed-dev
 	@$(call TWICE,tests/integration)
 
 # Apache Kafka itself, from Maven by artifact name, as the judge of our files and answers.
-interop: JOBS = 3
+interop: JOBS = 4
 interop: $(VENV)/installed-dev
 	@$(call TWICE,tests/interop)
 

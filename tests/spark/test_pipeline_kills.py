@@ -50,7 +50,7 @@ def test_a_driver_that_is_killed_again_and_again_leaves_exact_tables(
         for kill in range(KILLS):
             driver = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
             try:
-                for _ in range(3):
+                for _ in range(2):
                     send(broker, topic, numbers(sent, sent + 200))
                     sent += 200
                     # Not at rest: the kill shall meet a batch under way.
