@@ -418,7 +418,7 @@ def worker_megabytes() -> float:
     largest = 0.0
     for pid in spark_processes():
         try:
-            if not command_of(pid).rstrip().endswith("pyspark.worker"):
+            if not is_python_of_spark(command_of(pid)):
                 continue
             for line in Path(f"/proc/{pid}/status").read_text().splitlines():
                 if line.startswith("VmHWM:"):
@@ -426,6 +426,12 @@ def worker_megabytes() -> float:
         except (FileNotFoundError, ProcessLookupError):
             continue
     return largest
+
+
+def is_python_of_spark(command: str) -> bool:
+    """Whether a command line is a worker's: Spark's own, or a fork, which has its server's."""
+    is_own = command.rstrip().endswith("pyspark.worker") and "forked_python.py" not in command
+    return is_own or "headrace.spark.fork_server" in command
 
 
 def command_of(pid: int) -> str:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from benchmarks.spark_source import worker_megabytes
 from headrace.spark.class_archive import archive_of
+from headrace.spark.fork_server import fork_server
 from headrace.spark.home import own_home
 from headrace.spark.session import CHECKPOINT_MANAGER
+from tests.processes import descendants
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,3 +46,21 @@ def test_a_local_session_has_the_checkpoint_manager_that_starts_no_processes(
     spark: "SparkSession",
 ) -> None:
     assert "FileSystemBased" in (spark.conf.get(CHECKPOINT_MANAGER) or "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks are used there alone")
+def test_tasks_run_in_forks_whose_memory_benchmarks_see(spark: "SparkSession") -> None:
+    def parents(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        import os
+
+        import pyarrow
+
+        for _ in batches:
+            large = b"x" * (300 << 20)
+            yield pyarrow.RecordBatch.from_pydict({"parent": [os.getppid()], "n": [len(large)]})
+
+    (row,) = spark.range(1).mapInArrow(parents, "parent LONG, n LONG").collect()
+    server = fork_server()
+    assert server is not None
+    assert row.parent in descendants(server.process.pid)
+    assert worker_megabytes() > 300

@@ -347,6 +347,7 @@ def replay(
 
     (pipeline,) = load_all([folder], overrides or Overrides())
     chosen = None if sinks is None else Sinks(sinks)
+    check_brokers([pipeline])
     with state_of(pipeline).held("replay"), session_for([pipeline], spark, starting) as session:
         built = build(session, pipeline, keep=keep, sinks=chosen)
         show(built)
@@ -425,6 +426,7 @@ def backfill(
     if not any(flow.target == table for flow in pipeline.flows):
         why = "" if table in pipeline.datasets else f": {no_streaming_table(pipeline, table)}"
         raise PipelineError(f"no flow of {pipeline.settings.name} writes to {table}{why}")
+    check_brokers([pipeline])
     with held([pipeline]), session_for([pipeline], spark, starting) as session:
         made = prepared(session, pipeline)
         flows = [flow for flow in made.pipeline.flows if flow.target == table]
@@ -445,5 +447,6 @@ def redrive(
 
     (pipeline,) = load_all([folder], overrides or Overrides())
     check_table(pipeline, table)
+    check_brokers([pipeline])
     with session_for([pipeline], spark, starting) as session:
         return redrive_table(prepared(session, pipeline), table)

@@ -77,10 +77,19 @@ def check_topics(
 
 
 def check_brokers(pipeline: Pipeline, timeout_s: float = TIMEOUT_S) -> None:
-    """Fail clearly where no broker answers: Spark would try again and again, and blame a query."""
-    for cluster in clusters_of(pipeline):
-        if not cluster.is_left_to_java:
+    """Fail clearly where no broker answers: Spark would try again and again, and blame a query.
+
+    Where some cluster answers, the flows of the others fail by themselves.
+    """
+    asked = [cluster for cluster in clusters_of(pipeline) if not cluster.is_left_to_java]
+    failures: list[HeadraceError] = []
+    for cluster in asked:
+        try:
             check_reachable(cluster.bootstrap, translated(cluster.properties), timeout_s)
+        except HeadraceError as error:
+            failures.append(error)
+    if failures and len(failures) == len(asked):
+        raise failures[0]
 
 
 def clusters_of(pipeline: Pipeline) -> list[TopicsOfCluster]:
