@@ -41,6 +41,14 @@ def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: 
             assert run.poll() is None, output.read_text()
             assert time.monotonic() < deadline, output.read_text()
             time.sleep(0.5)
+        shown = subprocess.run(
+            [sys.executable, "-m", "headrace.cli.main", "tables", "show", TABLE, "--lake", lake],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert "requests" in shown.stdout, "a user is answered while it runs"
         children = descendants(run.pid)
         run.send_signal(signal.SIGINT)
         assert run.wait(90) == 0, output.read_text()
