@@ -18,7 +18,7 @@ import msgspec
 
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError, no_streaming_table
-from headrace.pipelines.status import PipelineStatus
+from headrace.pipelines.status import FlowStatus, PipelineStatus
 from headrace.spark.connect import is_connect_url
 
 if TYPE_CHECKING:
@@ -305,10 +305,17 @@ def status(
         stands = known.state
         if stands == "running" and not state.is_held():
             stands = "died"
+            known = msgspec.structs.replace(known, flows=tuple(map(died_with, known.flows)))
         elif stands != "running" and state.is_held():
             stands = "starting"
         found.append(msgspec.structs.replace(known, state=stands, lake=lake))
     return found
+
+
+def died_with(flow: FlowStatus) -> FlowStatus:
+    """A flow after its driver was killed, which could not say so."""
+    is_over = flow.state in ("ended", "failed")
+    return flow if is_over else msgspec.structs.replace(flow, state="died")
 
 
 def stop(folders: Sequence[str | Path], overrides: Overrides | None = None) -> list[str]:

@@ -12,7 +12,8 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     zone: str = ""
     state: str = ""
-    """running, retrying, waiting (for what it reads to change its architecture), ended, failed."""
+    """running, retrying, waiting (for what it reads to change its architecture), ended, failed, or
+    died with its driver."""
     rows_in: int = 0
     rows_out: int = 0
     quarantined: int = 0

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from headrace.client.addresses import BrokerUnreachable
-from headrace.pipelines.commands import Overrides, load_all, run
+from headrace.pipelines.commands import Overrides, load_all, run, status
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.running.state import PipelineState
+from headrace.pipelines.status import FlowStatus, PipelineStatus
 
 
 def folder(place: Path, name: str, master: str = "local[1]") -> Path:
@@ -50,3 +52,12 @@ def test_run_once_without_brokers_fails_before_spark_is_started(tmp_path: Path) 
             overrides=Overrides(bootstrap="127.0.0.1:1", lake=str(tmp_path / "lake")),
             starting=lambda: pytest.fail("Spark was started"),
         )
+
+
+def test_flows_of_a_driver_that_was_killed_do_not_run(tmp_path: Path) -> None:
+    place, lake = folder(tmp_path / "one", "shop"), tmp_path / "lake"
+    flows = tuple(FlowStatus(flow=state, state=state) for state in ("running", "failed"))
+    told = PipelineStatus(pipeline="shop", state="running", flows=flows)
+    PipelineState.of(lake, "shop").write_status(told)
+    (found,) = status([place], Overrides(lake=str(lake)))
+    assert (found.state, [flow.state for flow in found.flows]) == ("died", ["died", "failed"])
