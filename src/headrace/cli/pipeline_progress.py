@@ -200,6 +200,7 @@ def print_status(status: PipelineStatus) -> None:
 
 
 def _print_flows(status: PipelineStatus) -> None:
+    """What each flow has moved, and how its last batch was."""
     print_table(
         (
             *("flow", "target", "state", "in", "out", "quarantined", "dropped"),

@@ -71,7 +71,7 @@ class ForkServer:
         """Let it fork no more; what it has forked goes on. If we are killed, it ends by itself."""
         assert self.process.stdin is not None
         self.process.stdin.close()
-        self.process.terminate()
+        self.process.kill()  # Nothing of it is to be kept, and it cannot be waited for in vain.
         self.process.wait()
         shutil.rmtree(Path(self.program).parent, ignore_errors=True)
 
