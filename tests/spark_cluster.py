@@ -20,6 +20,7 @@ HOST = "127.0.0.1"
 SPARK_HOME = Path(pyspark.__file__).parent
 START_S_MAX = 90.0
 STOP_S_MAX = 20.0
+EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 ENVIRONMENT = {"SPARK_LOCAL_IP": HOST}
 """For clusters and for the drivers that use them."""
 
@@ -58,21 +59,29 @@ class Cluster:
     workers: tuple[int, ...]
 
     def executors(self) -> set[int]:
-        """The process ids of the executors that run now, which are children of the workers."""
-        return {pid for pid, parent in processes().items() if parent in self.workers}
+        """The process ids of the executors that run now, which are children of the workers.
+
+        A worker may have another child: of the script that became it, a shell that has ended and
+        that nobody waits for.
+        """
+        return {
+            pid
+            for pid, (parent, command) in processes().items()
+            if parent in self.workers and EXECUTOR in command
+        }
 
     def busy_executors(self) -> set[int]:
         """Those that have begun to run Python."""
-        return self.executors() & set(processes().values())
+        return self.executors() & {parent for parent, _ in processes().values()}
 
 
-def processes() -> dict[int, int]:
-    """The parent of each process."""
+def processes() -> dict[int, tuple[int, str]]:
+    """The parent and the command of each process."""
     table = subprocess.run(
-        ["ps", "-e", "-o", "pid=,ppid="], capture_output=True, check=True, text=True
+        ["ps", "-e", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, check=True, text=True
     )
-    pairs = (line.split() for line in table.stdout.splitlines())
-    return {int(pid): int(parent) for pid, parent in pairs}
+    rows = (line.split(maxsplit=2) for line in table.stdout.splitlines())
+    return {int(pid): (int(parent), command) for pid, parent, command in rows}
 
 
 @contextmanager
