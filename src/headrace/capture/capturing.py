@@ -3,11 +3,11 @@
 A file gets its name when it is complete and on the disk; only then is the group's offset committed.
 So after any crash the names of the files tell where to go on, and what was half written is removed
 and read again. Offsets mean this only within one topic, so its id is kept beside the files: one
-that was deleted and made again is refused.
+that was deleted and made again is refused. So is a log that ends before what was captured of it.
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 from confluent_kafka import Message
 
 from headrace.capture import places
-from headrace.capture.errors import CaptureError, TopicMadeAgain
+from headrace.capture.errors import CaptureError, LogCutBack, TopicMadeAgain
 from headrace.capture.files import CaptureFile, size_of
 from headrace.capture.reading import PartitionReader
 from headrace.capture.windows import Limits, Window, fitting, resume_at
@@ -207,12 +207,23 @@ class Capture:
         if not new:
             return
         committed = self.reader.committed(new)
-        starts: dict[int, int | None] = {}
-        for number in new:
-            starts[number] = resume_at(self._captured(number), committed.get(number))
-            found = PartitionCapture(number, starts[number], self.clock_ms())
-            self._partitions[number] = found
+        by_files = {number: self._captured(number) for number in new}
+        starts = {number: resume_at(by_files[number], committed.get(number)) for number in new}
+        for number, start in starts.items():
+            self._check_end(number, start)
+            self._partitions[number] = PartitionCapture(number, start, self.clock_ms())
+        self._tell_left_out(n for n in new if committed.get(n, 0) > (by_files[n] or 0))
         self.reader.begin(starts)
+
+    def _tell_left_out(self, partitions: Iterable[int]) -> None:
+        """Say where the group is ahead of the files: these may be a second copy, not moved away."""
+        numbers = ", ".join(map(str, sorted(partitions)))
+        if numbers:
+            self.tell(
+                f"group {self.reader.group} is ahead of the files below {self.directory} (partition"
+                f" {numbers}): what it has is left out, as files that were moved away; for a second"
+                " copy of the topic name another --group"
+            )
 
     def _captured(self, partition: int) -> int | None:
         folder = self.directory / self.reader.topic / str(partition)
@@ -239,13 +250,22 @@ class Capture:
             return
         if offset < expected:
             self._check_topic()
-            return
+            raise self._cut_back(partition.number, expected, offset)
         first = self.reader.first_offset(partition.number)
         if first > expected:
             self.tell(
                 f"{self.reader.topic}-{partition.number}: the offsets {expected} to {first - 1} "
                 "were deleted by retention before they were captured"
             )
+
+    def _check_end(self, partition: int, start: int | None) -> None:
+        """Refuse a log that ends before what was captured of it."""
+        if start is not None and (end := self.reader.bounds(partition)[1]) < start:
+            raise self._cut_back(partition, start, end)
+
+    def _cut_back(self, partition: int, captured: int, end: int) -> LogCutBack:
+        folder = self.directory / self.reader.topic
+        return LogCutBack(self.reader.topic, partition, captured, end, str(folder))
 
     def _tell_outage(self) -> None:
         """Say once that no broker answers, and once that one does again."""

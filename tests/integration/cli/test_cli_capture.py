@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 import fastavro
@@ -22,6 +23,7 @@ from headrace.capture.reading import PartitionReader
 from headrace.capture.windows import Limits
 from tests.clients import AN_HOUR_AGO, Sent, create_topic, numbered, produce, producer
 from tests.integration.cli.commands import Done, headrace, ok, run
+from tests.integration.conftest import StartNode
 from tests.nodes import Node, eventually
 
 ROUNDS = 20
@@ -186,6 +188,29 @@ def test_a_topic_that_was_made_again_is_not_taken_for_the_old_one(
     assert len(rows_of(tmp_path / "anew", "avro")) == 20
 
 
+def test_a_log_that_was_cut_back_is_not_gone_on_with(start_node: StartNode, tmp_path: Path) -> None:
+    """What came behind the cut has offsets that files have already, of other records."""
+    node, files = start_node(), tmp_path / "files"
+    topic = create_topic(node)
+    produce(node, topic, numbered(10))
+    node.stop()
+    copytree(node.data, tmp_path / "backup")
+    node.start()
+    produce(node, topic, numbered(10))
+    once(node, topic, files)
+    node.stop()
+    rmtree(node.data)
+    copytree(tmp_path / "backup", node.data)
+    node.start()
+    produce(node, topic, numbered(5))
+    refused = headrace(node, "capture", topic, "--to", str(files), "--once")
+    assert refused.code != 0
+    assert f"{topic}-0 was captured up to offset 19 and goes back to 15" in refused.err
+    assert len(rows_of(files, "avro")) == 20
+    once(node, topic, tmp_path / "anew", "--group", "another")
+    assert len(rows_of(tmp_path / "anew", "avro")) == 15
+
+
 def test_what_a_deleted_topic_has_given_is_kept(node: Node, tmp_path: Path) -> None:
     """Nobody can read it again, so the open files are completed before the capture ends."""
     topic = create_topic(node)
@@ -224,13 +249,21 @@ def test_the_group_shows_how_far_the_capture_is(node: Node, tmp_path: Path) -> N
     assert [part["committed"] for part in described["partitions"]] == [10]
 
 
-def test_files_that_were_moved_away_are_not_written_again(node: Node, tmp_path: Path) -> None:
+def test_files_that_were_moved_away_are_not_written_again_and_that_is_told(
+    node: Node, tmp_path: Path
+) -> None:
+    """CLD-1: also where they never were, since a second copy needs a group of its own."""
     topic = create_topic(node)
     produce(node, topic, numbered(10))
-    once(node, topic, tmp_path)
+    first = once(node, topic, tmp_path)
     for path in files_of(tmp_path, "avro"):
         path.unlink()
-    assert once(node, topic, tmp_path).out == ""
+    again, copy = once(node, topic, tmp_path), once(node, topic, tmp_path / "copy")
+    assert (first.err, again.out, copy.out) == ("", "", "")
+    assert "another --group" in again.err
+    assert "another --group" in copy.err
+    assert "another --group" not in once(node, topic, tmp_path / "copy", "--group", topic).err
+    assert len(rows_of(tmp_path / "copy", "avro")) == 10
 
 
 @pytest.mark.parametrize("suffix", ["avro", "parquet"])
