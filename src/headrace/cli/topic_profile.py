@@ -42,7 +42,10 @@ def rows_of(profile: Profile) -> list[tuple[str, str]]:
         ("partitions", partitions_text(profile)),
     ]
     if profile.format.detail:
-        rows.insert(6, ("format detail", repr(profile.format.detail).strip("'")))
+        detail = repr(profile.format.detail).strip("'")
+        if profile.format.registered:
+            detail += f", of {profile.format.registered} as it seems"
+        rows.insert(6, ("format detail", detail))
     return rows
 
 

@@ -4,6 +4,8 @@ Guesses are for people who do not know a topic yet. They are made from samples, 
 about what is rare.
 """
 
+import csv
+import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +26,9 @@ _TIMESTAMP = re.compile(
     r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}(:?\d{2})?)?"
 )
 _INTEGER = re.compile(r"[+-]?\d{1,18}")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?([eE][+-]?\d+)?")
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DECIMAL_MAX = 10**38
 
 
 class Kind(Enum):
@@ -92,9 +95,10 @@ def _text_shape(text: str, payload: bytes) -> Shape:
         return Shape(Kind.JSON, "an array")
     if stripped.startswith("<") and stripped.endswith(">"):
         return Shape(Kind.XML)
-    delimiter = delimiter_of([stripped])
-    if delimiter and "\n" not in stripped:
-        return Shape(Kind.CSV, f"{stripped.count(delimiter) + 1} fields by {delimiter!r}")
+    line = text.strip("\r\n")
+    delimiter = delimiter_of([line])
+    if delimiter and "\n" not in line:
+        return Shape(Kind.CSV, f"{len(fields_of(line, delimiter))} fields by {delimiter!r}")
     return Shape(Kind.TEXT)
 
 
@@ -104,21 +108,30 @@ def delimiter_of(lines: Sequence[str]) -> str | None:
     A space after it says that it is rather a part of a sentence.
     """
     for delimiter in DELIMITERS:
-        counts = {line.count(delimiter) for line in lines}
-        if len(counts) != 1 or counts == {0}:
+        counts = {len(fields_of(line, delimiter)) for line in lines}
+        if len(counts) != 1 or counts == {1}:
             continue
         if not any(f"{delimiter} " in line for line in lines):
             return delimiter
     return None
 
 
+def fields_of(line: str, delimiter: str) -> list[str]:
+    """The fields of a line; a sign between quotes parts nothing."""
+    if '"' not in line:
+        return line.split(delimiter)
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:  # A field between quotes that is larger than its reader likes.
+        return line.split(delimiter)
+
+
 def csv_ddl(lines: Sequence[str], delimiter: str) -> str:
     """Columns `c1, c2, ...` of lines that all have the same number of fields."""
-    rows = [line.split(delimiter) for line in lines]
+    rows = [fields_of(line, delimiter) for line in lines]
     width = len(rows[0])
     columns = {
-        f"c{index + 1}": merged(_text_type(row[index].strip().strip('"')) for row in rows)
-        for index in range(width)
+        f"c{index + 1}": merged(_text_type(row[index]) for row in rows) for index in range(width)
     }
     return ddl_of_fields(columns)
 
@@ -138,11 +151,20 @@ def _text_type(text: str) -> str:
 
 def _string_type(text: str) -> str:
     if len(text) <= 40:
-        if _TIMESTAMP.fullmatch(text):
+        if _TIMESTAMP.fullmatch(text) and _is_in_calendar(text):
             return "TIMESTAMP"
-        if _DATE.fullmatch(text):
+        if _DATE.fullmatch(text) and _is_in_calendar(text):
             return "DATE"
     return "STRING"
+
+
+def _is_in_calendar(text: str) -> bool:
+    """Some write 0000-00-00 for no date, which no reader takes for one."""
+    try:
+        dt.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def types_of(objects: Iterable[Mapping[str, Any]], depth: int = 0) -> dict[str, str]:
@@ -160,8 +182,8 @@ def type_of(values: Sequence[Any], depth: int = 0) -> str:
     known = [value for value in values if value is not None]
     if known and depth < DEPTH_MAX:
         if all(isinstance(value, dict) for value in known):
-            fields = types_of(known, depth + 1)
-            return f"STRUCT<{ddl_of_fields(fields, ': ')}>" if fields else "STRING"
+            fields = ddl_of_fields(types_of(known, depth + 1), ": ")
+            return f"STRUCT<{fields}>" if fields else "STRING"
         if all(isinstance(value, list) for value in known):
             item = type_of([item for value in known for item in value], depth + 1)
             return f"ARRAY<{item or 'STRING'}>"
@@ -173,7 +195,9 @@ def _scalar_type(value: Any) -> str:
         case bool():
             return "BOOLEAN"
         case int():
-            return "BIGINT" if -(1 << 63) <= value < 1 << 63 else "DECIMAL(38,0)"
+            if -(1 << 63) <= value < 1 << 63:
+                return "BIGINT"
+            return "DECIMAL(38,0)" if abs(value) < _DECIMAL_MAX else "STRING"
         case float():
             return "DOUBLE"
         case str():
@@ -198,9 +222,16 @@ def merged(types: Iterable[str]) -> str:
 
 
 def ddl_of_fields(types: Mapping[str, str], between: str = " ") -> str:
-    """Spark's DDL of these columns; one that was always null is a string."""
+    """Spark's DDL of these columns; one that was always null is a string.
+
+    Spark and Delta have no columns without a name, nor two that differ by small and capital
+    letters; the first of such fields is taken.
+    """
+    first = {name.lower(): name for name in reversed(list(types)) if name}
     return ", ".join(
-        f"{quoted_name(name)}{between}{type_ or 'STRING'}" for name, type_ in types.items()
+        f"{quoted_name(name)}{between}{type_ or 'STRING'}"
+        for name, type_ in types.items()
+        if first.get(name.lower()) == name
     )
 
 
@@ -208,6 +239,59 @@ def quoted_name(name: str) -> str:
     if _PLAIN_NAME.fullmatch(name):
         return name
     return "`" + name.replace("`", "``") + "`"
+
+
+def registered_format(payloads: Iterable[bytes]) -> str:
+    """What is behind the schema ids of these payloads: avro, json or protobuf.
+
+    Nothing in them says so. JSON is known by its looks, and Protobuf by fields that go on to the
+    very end of each payload, which those of Avro hardly ever do.
+    """
+    contents = [payload[5:] for payload in payloads]
+    if all(content.lstrip()[:1] in (b"{", b"[") for content in contents):
+        return "json"
+    return "protobuf" if all(map(_is_protobuf, contents)) else "avro"
+
+
+def _is_protobuf(content: bytes) -> bool:
+    """Whether it is the numbers that name a message of a schema, and then the message's fields."""
+    try:
+        count, at = _varint(content, 0)
+        for _ in range(count >> 1):  # Zigzag; 0 stands for the first message.
+            _, at = _varint(content, at)
+        while at < len(content):
+            tag, at = _varint(content, at)
+            at = _behind_field(content, tag, at)
+    except (IndexError, ValueError):
+        return False
+    return at == len(content) and not count & 1
+
+
+def _behind_field(content: bytes, tag: int, at: int) -> int:
+    if not 0 < tag >> 3 < 1 << 29:
+        raise ValueError("no number of a field")
+    match tag & 7:
+        case 0:
+            return _varint(content, at)[1]
+        case 1:
+            return at + 8
+        case 2:
+            size, at = _varint(content, at)
+            return at + size
+        case 5:
+            return at + 4
+    raise ValueError("no type of a field")
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """A number of Protobuf's, and where it ends."""
+    value = 0
+    for place in range(10):
+        byte = content[at + place]
+        value |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            return value, at + place + 1
+    raise ValueError("no number")
 
 
 def common_kind(shapes: Iterable[Shape]) -> Kind:

@@ -19,6 +19,7 @@ from headrace.client.payload_shapes import (
     csv_ddl,
     ddl_of_fields,
     delimiter_of,
+    registered_format,
     shape_of,
     types_of,
 )
@@ -27,6 +28,9 @@ TOP_KEYS = 5
 KEY_TEXT_MAX = 40
 SHAPES_LOOKED_AT = 2_000
 """Payloads are parsed for their shape; so many of a sample tell enough."""
+
+ORIGIN = ("topic", "partition", "offset", "timestamp")
+"""The columns that tell of every row where its record was."""
 
 REGULAR_BELOW = 0.5
 BURSTY_ABOVE = 1.5
@@ -87,6 +91,10 @@ class FormatGuess(msgspec.Struct, frozen=True):
     """Spark's DDL of JSON or CSV."""
     detail: str = ""
     kinds: dict[str, float] = {}
+    registered: str = ""
+    """Of payloads with the id of a schema: avro, json or protobuf, as it seems."""
+    metadata_prefix: str = ""
+    """Stands before `topic`, `offset` and their likes where payloads have fields of these names."""
 
 
 class Heterogeneity(msgspec.Struct, frozen=True):
@@ -223,13 +231,17 @@ def format_of(shapes: Sequence[Shape], values: Sequence[bytes | None]) -> Format
     kind = common_kind(shapes)
     counted = Counter(shape.kind for shape in shapes)
     schema = None
-    detail = ""
+    detail = registered = prefix = ""
     if kind is Kind.JSON:
-        objects = [shape.fields for shape in shapes if shape.fields is not None]
-        schema = ddl_of_fields(types_of(objects)) or None
+        types = types_of([shape.fields for shape in shapes if shape.fields is not None])
+        schema = ddl_of_fields(types) or None
+        prefix = metadata_prefix(types)
     elif kind is Kind.WIRE_FORMAT:
         ids = Counter(shape.detail for shape in shapes if shape.kind is kind)
         detail = ", ".join(name for name, _ in ids.most_common(TOP_KEYS))
+        registered = registered_format(
+            value or b"" for shape, value in zip(shapes, values, strict=True) if shape.kind is kind
+        )
     elif kind is Kind.CSV:
         kind, schema, detail = _csv_guess(shapes, values)
     return FormatGuess(
@@ -239,7 +251,18 @@ def format_of(shapes: Sequence[Shape], values: Sequence[bytes | None]) -> Format
         schema=schema,
         detail=detail,
         kinds={found.value: count / len(shapes) for found, count in counted.most_common()},
+        registered=registered,
+        metadata_prefix=prefix,
     )
+
+
+def metadata_prefix(columns: Iterable[str]) -> str:
+    """What keeps the names of a payload's columns and those of a record's origin apart."""
+    taken = {column.lower() for column in columns}
+    prefix = ""
+    while not taken.isdisjoint(prefix + name for name in ORIGIN):
+        prefix = f"_{prefix}" if prefix else "kafka_"
+    return prefix
 
 
 def _csv_guess(
@@ -247,7 +270,7 @@ def _csv_guess(
 ) -> tuple[Kind, str | None, str]:
     """Lines are CSV if they have the same number of fields by the same sign; else they are text."""
     lines = [
-        (value or b"").decode("utf-8").strip()
+        (value or b"").decode("utf-8").strip("\r\n")
         for shape, value in zip(shapes, values, strict=True)
         if shape.kind is Kind.CSV
     ]
@@ -298,12 +321,14 @@ def suggestion_of(topic: str, guess: FormatGuess) -> str:
     match guess.kind:
         case Kind.JSON.value if guess.schema:
             lines += ['format = "json"', f"schema = {toml_text(guess.schema)}"]
+            if guess.metadata_prefix:
+                options["metadataPrefix"] = guess.metadata_prefix
         case Kind.CSV.value if guess.schema:
             lines += ['format = "csv"', f"schema = {toml_text(guess.schema)}"]
             if guess.detail != ",":
                 options["delimiter"] = guess.detail
         case Kind.WIRE_FORMAT.value:
-            lines.append('format = "avro"')
+            lines.append(f"format = {toml_text(guess.registered)}")
             options["schema.registry.url"] = "http://127.0.0.1:8081"
         case _:
             lines.append('format = "bytes"')

@@ -1,6 +1,7 @@
 """Takes a sample of a topic's records and measures it. Reads, and leaves no trace."""
 
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ IDLE_S_MAX = 10.0
 """How long a partition may send nothing before the sample is taken as it is."""
 SECONDS_MAX = 60.0
 RECORDS_MAX = 1_000_000
+FURTHER_BACK = 8
+"""So many times as many offsets are read when too few of them have a record."""
 BATCHES_LOOKED_AT = 8
 COMPRESSED_BYTES_MAX = 1 << 20
 
@@ -42,11 +45,9 @@ def profile_topic(
         begins = {partition: first for partition, (first, _) in bounds.items()}
         if seconds is not None:
             now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-            begins = begins_at(reader, ends, now_ms - int(seconds * 1000))
-        held = {partition: end - begins[partition] for partition, end in ends.items()}
-        taken = sample_sizes(held, records if seconds is None else RECORDS_MAX)
-        reader.assign_at({partition: ends[partition] - count for partition, count in taken.items()})
-        messages = read_to_end(reader, {partition: ends[partition] for partition in taken})
+            begins = begins_at(reader, ends, max(now_ms - int(seconds * 1000), 0))
+        wanted = records if seconds is None else RECORDS_MAX
+        messages = last_records(reader, begins, ends, wanted)
     finally:
         reader.close()
     if not messages:
@@ -59,6 +60,41 @@ def profile_topic(
         codecs_of(bootstrap, topic, properties, messages),
         zstd_ratio([message.value() or b"" for message in messages]),
     )
+
+
+def last_records(
+    reader: RecordReader, begins: Mapping[int, int], ends: Mapping[int, int], records: int
+) -> list[Message]:
+    """As many of the last records, from further back where only few offsets have one.
+
+    The others are those of aborted records and of the ends of transactions, or compaction has
+    emptied them.
+    """
+    held = {partition: end - begins[partition] for partition, end in ends.items()}
+    ends_at = time.monotonic() + SECONDS_MAX
+    offsets = records
+    while True:
+        taken = sample_sizes(held, offsets)
+        reader.assign_at({partition: ends[partition] - count for partition, count in taken.items()})
+        messages = read_to_end(reader, {partition: ends[partition] for partition in taken})
+        is_all = sum(taken.values()) == sum(held.values())
+        if is_all or 2 * len(messages) >= records or time.monotonic() > ends_at:
+            places = kept([message.partition() or 0 for message in messages], records)
+            return [messages[place] for place in places]
+        offsets *= FURTHER_BACK
+
+
+def kept(partitions: Sequence[int], records: int) -> list[int]:
+    """Which of the records of these partitions are kept: the last ones of each, by its share."""
+    found = Counter(partitions)
+    left_out = found - Counter(sample_sizes(found, records))
+    places = []
+    for place, partition in enumerate(partitions):
+        if left_out[partition]:
+            left_out[partition] -= 1
+        else:
+            places.append(place)
+    return places
 
 
 def sample_sizes(held: Mapping[int, int], records: int) -> dict[int, int]:

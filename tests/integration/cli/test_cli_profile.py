@@ -3,7 +3,7 @@
 import json
 import time
 
-from tests.clients import Sent, create_topic, produce
+from tests.clients import Sent, create_topic, produce, producer, unique_name
 from tests.integration.cli.commands import headrace, ok
 from tests.nodes import Node
 
@@ -81,3 +81,17 @@ def test_a_topic_that_is_missing_is_told(node: Node) -> None:
     done = headrace(node, "topics", "profile", "nobody")
     assert done.code == 1
     assert "nobody" in done.err
+
+
+def test_records_before_many_that_were_aborted_are_measured(node: Node, topic: str) -> None:
+    """The last offsets hold none that anyone may read, yet the topic is not empty."""
+    produce(node, topic, orders(20))
+    writer = producer(node, transactional_id=unique_name("profile"))
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    for _ in range(300):
+        writer.produce(topic, b"never", partition=0)
+    writer.flush(30)
+    writer.abort_transaction(30)
+    assert ok(node, "topics", "profile", topic, "-n", "10", "--json").document["records"] == 10
+    assert ok(node, "topics", "profile", topic, "--seconds", "1e12", "--json").document["records"]

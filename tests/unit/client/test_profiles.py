@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Sequence
 
 import msgspec
+import pyarrow as pa
 import pytest
 
 from headrace.client.payload_shapes import shape_of
@@ -20,6 +21,8 @@ from headrace.client.profiles import (
     suggestion_of,
     velocity_of,
 )
+from headrace.spark.decoding.options import decoder_of
+from headrace.spark.source.rows import row_schema
 
 
 def records(times_ms: Sequence[int], partition: int = 0, size: int = 100) -> list[Sampled]:
@@ -112,6 +115,25 @@ def test_csv_that_does_not_hold_together_is_text() -> None:
             "structured",
             {"format": "avro", "options": {"schema.registry.url": "http://127.0.0.1:8081"}},
         ),
+        (
+            [b'\x00\x00\x00\x00\x05{"a": 1}'],
+            "structured",
+            {"format": "json", "options": {"schema.registry.url": "http://127.0.0.1:8081"}},
+        ),
+        (
+            [b"\x00\x00\x00\x00\x05\x00\x08\x96\x01\x12\x02hi", b"\x00\x00\x00\x00\x05\x00"],
+            "structured",
+            {"format": "protobuf", "options": {"schema.registry.url": "http://127.0.0.1:8081"}},
+        ),
+        (
+            [b'{"Timestamp": 1, "kafka_offset": 2}'],
+            "semi-structured",
+            {
+                "format": "json",
+                "schema": "Timestamp BIGINT, kafka_offset BIGINT",
+                "options": {"metadataPrefix": "_kafka_"},
+            },
+        ),
         ([b"plain text"], "unstructured", {"format": "bytes"}),
         ([b"\xff"], "unstructured", {"format": "bytes"}),
         ([None], "unknown", {"format": "bytes"}),
@@ -125,6 +147,30 @@ def test_a_profile_ends_with_a_source_that_reads_it(
     found = profiled(*values)
     assert found.format.structure == structure
     assert tomllib.loads(found.suggestion) == {"sources": {"orders": {"topic": "orders", **source}}}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [b'{"timestamp": "2026-03-01T12:00:00Z", "offset": 1}'],
+        [b'{"Id": 1, "id": 2}', b'{"ID": 3, "in": {"a": 1, "A": 2}}'],
+        [b'{"": 1, "a\xc3\xa9": 1, "in": {"": 1}}'],
+        [b'{"day": "0000-00-00", "at": "2026-03-01T24:00:00Z", "n": 1%s}' % (b"0" * 40)],
+        [b'"x,y",1', b'"z""w",2'],
+        [b'.5,5.,1 ,"7"', b"1.5,2,3,8"],
+        [b" 1\tx", b"2\t"],
+        [b'"%s",1' % (b"x" * 200_000)],
+    ],
+)
+def test_the_source_that_is_suggested_reads_what_it_was_made_from(values: list[bytes]) -> None:
+    """ARC-6: as it is printed, without a name that Spark takes for another, or a row refused."""
+    source = tomllib.loads(profiled(*values).suggestion)["sources"]["orders"]
+    options = {"format": source["format"], "schema": source["schema"], **source.get("options", {})}
+    decoder = decoder_of(options)
+    assert decoder is not None
+    assert decoder.decode(pa.array(values, pa.binary())).errors.null_count == len(values)
+    schema = row_schema(decoder=decoder, prefix=options.get("metadataPrefix", ""))
+    assert len({name.lower() for name in schema.names}) == len(schema)
 
 
 def test_a_topic_of_any_name_gives_a_source_a_name() -> None:

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.client.profiling import COMPRESSED_BYTES_MAX, sample_sizes, zstd_ratio
+from headrace.client.profiling import COMPRESSED_BYTES_MAX, kept, sample_sizes, zstd_ratio
 
 
 def test_a_sample_has_of_each_partition_its_share_of_the_topic() -> None:
@@ -29,6 +29,12 @@ def test_a_sample_has_as_many_records_as_asked_for_and_none_that_is_not_there(
     sizes = sample_sizes(held, records)
     assert sum(sizes.values()) == min(records, sum(held.values()))
     assert all(0 < size <= held[partition] for partition, size in sizes.items())
+
+
+def test_of_more_records_than_asked_for_the_last_of_each_partition_are_kept() -> None:
+    assert kept([0, 0, 1, 0, 0, 1, 2], 4) == [3, 4, 5, 6]
+    assert kept([0, 1, 0], 3) == [0, 1, 2]
+    assert kept([], 3) == []
 
 
 def test_values_from_all_over_the_sample_are_compressed() -> None:
