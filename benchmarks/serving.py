@@ -1,7 +1,8 @@
 """`headrace serve` under load: lookups, queries and refreshes in a table of a million rows.
 
 The server is a process of its own; the client keeps one connection per asker. Times are what the
-client sees, so they hold the client's own work and whatever else the machine does.
+client sees, so they hold the client's own work and whatever else the machine does. Ends with 1 if
+lookups take longer than `spark_targets.py` allows.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.processes import cpu_seconds, resident_megabytes
+from benchmarks.spark_targets import above, verdict
 from benchmarks.workloads import Figure
 from headrace.lake.catalog import Lake
 from headrace.lake.tables import Table
@@ -177,14 +179,16 @@ def server(lake: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
             process.terminate()
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--lookups", type=int, default=LOOKUPS)
     arguments = parser.parse_args()
-    for figure in run(arguments.rows, arguments.lookups):
+    figures = run(arguments.rows, arguments.lookups)
+    for figure in figures:
         print(f"{figure.name:45} {figure.value:12,.2f} {figure.unit}")
+    return verdict(above(figures))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -106,9 +106,8 @@ def bounded(
     for batch in reader:
         if rows + batch.num_rows > rows_max:
             batch, cut = batch.slice(0, rows_max - rows), "rows"
-        elif size_bytes + batch.nbytes > bytes_max:
-            cut = "bytes"
-            break
+        if size_bytes + batch.nbytes > bytes_max:
+            batch, cut = _fitting(batch, bytes_max - size_bytes), "bytes"
         batches.append(batch)
         rows += batch.num_rows
         size_bytes += batch.nbytes
@@ -116,6 +115,18 @@ def bounded(
             break
     table = pa.Table.from_batches(batches, schema=reader.schema)
     return table.rename_columns(unique(names)), cut
+
+
+def _fitting(batch: Any, bytes_max: int) -> Any:
+    """The first rows of a batch that have no more bytes than that, found by halving."""
+    fits, too_many = 0, batch.num_rows
+    while too_many - fits > 1:
+        rows = (fits + too_many) // 2
+        if batch.slice(0, rows).nbytes > bytes_max:
+            too_many = rows
+        else:
+            fits = rows
+    return batch.slice(0, fits)
 
 
 def unique(names: Sequence[str]) -> list[str]:
@@ -216,8 +227,8 @@ def _with_far_times(column: Any) -> Any:
 
 def _texts(column: Any) -> Iterator[str | None]:
     for value in python_values(column):
-        if value is None:
-            yield None
+        if value is None or isinstance(value, str):  # A text of another type, such as an ENUM's.
+            yield value
         else:
             encoded = _JSON.encode(value).decode()
             yield encoded[1:-1] if isinstance(value, bytes) else encoded

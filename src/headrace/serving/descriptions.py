@@ -69,7 +69,7 @@ def description(service: Service, name: str) -> TableDescription:
     summary = next(one for one in _summaries(service, unit) if one.name == name)
     types = service.queries.names.column_types(name)
     served = next((one for one in unit.tables if one.name == name), None)
-    lineage = served.table.lineage() if served else _batch(unit).table.lineage()
+    lineage = served.table.history.lineage() if served else _batch(unit).table.history.lineage()
     return TableDescription(
         **msgspec.structs.asdict(summary),
         columns=[Column(column, type) for column, type in types.items()],

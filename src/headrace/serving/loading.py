@@ -80,7 +80,7 @@ def files_added(table: Table, after_version: int, to_version: int) -> list[Added
     if len(versions) > COMMITS_MAX:
         return None
     try:
-        if any(table.commit(version).has_new_schema for version in versions):
+        if any(table.history.commit(version).has_new_schema for version in versions):
             return None
         return table.added(after_version, to_version)
     except (TableRewritten, VersionGone):

@@ -4,13 +4,17 @@ Values come as text and are cast to the column's type by DuckDB, so a date is wr
 writes it. A name that comes several times asks for rows with any of the values.
 """
 
+import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 
 from headrace.lake.reading import quoted
 from headrace.serving.errors import ColumnNotFound
 
 RESERVED = ("limit", "format")
 """Parameters that are not columns; a column of such a name is asked for by SQL."""
+_WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
+_SCALE = re.compile(r"DECIMAL\(\d+,(\d+)\)")
 
 
 def asked_columns(table: str, types: Mapping[str, str], written: Sequence[str]) -> list[str]:
@@ -39,6 +43,25 @@ def lookups_at_once(path: str, types: Mapping[str, str], column: str, values: in
     casts = [f"CAST(${number} AS {types[column]})" for number in range(1, values + 1)]
     whose = ", ".join(f"{quoted(column)} = {cast}" for cast in casts)
     return f"SELECT *, {whose} FROM {path} WHERE {quoted(column)} IN ({', '.join(casts)})"
+
+
+def may_be_rounded(value: str) -> bool:
+    """Whether it looks as if it had a fraction; most values do not, and cost no more than this."""
+    return "." in value or "e" in value or "E" in value
+
+
+def is_rounded(value: str, type: str) -> bool:
+    """Whether the column cannot hold this number: a cast would ask for 2 in the place of 1.5."""
+    scale = _SCALE.fullmatch(type)
+    if scale is None and type not in _WHOLE:
+        return False
+    try:
+        number = Decimal(value.strip())
+    except InvalidOperation:
+        return False
+    _, digits, exponent = number.as_tuple()
+    excess = -exponent - (int(scale[1]) if scale else 0) if isinstance(exponent, int) else 0
+    return excess > 0 and any(digits[-excess:])
 
 
 def _condition(column: str, type: str, values: int) -> str:

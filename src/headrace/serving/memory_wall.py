@@ -11,6 +11,8 @@ import resource
 _RETURN_MEMORY = "retain:false,dirty_decay_ms:1000,muzzy_decay_ms:0"
 _BESIDE_BYTES = 512 << 20
 """Answers under way, the files that are read, and the stacks of threads."""
+_STOPPING_BYTES = 256 << 20
+"""The stacks of some thirty threads, 8 MB each as Linux counts them."""
 
 
 def let_memory_return() -> None:
@@ -37,6 +39,21 @@ def raise_wall(memory_bytes: int) -> int | None:
     lowest = min(one for one in (soft, hard, bound) if one != resource.RLIM_INFINITY)
     resource.setrlimit(resource.RLIMIT_DATA, (lowest, hard))
     return lowest
+
+
+def leave_room_to_stop() -> None:
+    """Move the wall back a little: what stops the server needs threads, and their stacks count.
+
+    A query that cannot be interrupted may have taken all that there was before the wall.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if soft == resource.RLIM_INFINITY:
+        return
+    wanted = soft + _STOPPING_BYTES
+    resource.setrlimit(
+        resource.RLIMIT_DATA,
+        (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard),
+    )
 
 
 def _data_bytes() -> int | None:

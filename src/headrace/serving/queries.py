@@ -10,7 +10,7 @@ from headrace.serving.answers import Answer, Column, bounded, unique
 from headrace.serving.database import Database, Snapshot
 from headrace.serving.errors import InvalidQuery, TableUnavailable, UnfitValue, of_arrow, of_duckdb
 from headrace.serving.lanes import Running
-from headrace.serving.lookups import asked_columns, lookup
+from headrace.serving.lookups import asked_columns, is_rounded, lookup, may_be_rounded
 from headrace.serving.names import Names
 from headrace.serving.questions import KeyedQuestion, Question
 from headrace.serving.quick_lookups import QuickLookups
@@ -40,15 +40,28 @@ class Queries:
 
     def look_up(self, question: KeyedQuestion, running: Running) -> Answer:
         """Rows by key; a value that is none of its column is named, not our SQL for it."""
+        if any(map(may_be_rounded, question.parameters)):
+            self._refuse_rounding(question)
         try:
             return self._looked_up(question, running)
         except InvalidQuery as error:
             raise self._unfit_value(question) or error from error
 
-    def _unfit_value(self, question: KeyedQuestion) -> UnfitValue | None:
+    def _refuse_rounding(self, question: KeyedQuestion) -> None:
+        name, types, columns = self._asked(question)
+        for column, values in zip(columns, question.conditions.values(), strict=True):
+            for value in values:
+                if is_rounded(value, types[column]):
+                    raise UnfitValue(column, types[column], name, value)
+
+    def _asked(self, question: KeyedQuestion) -> tuple[str, dict[str, str], list[str]]:
+        """The table's own name, its columns with their types, and those that are asked for."""
         name = self.names.resolve(question.table)
         types = self.names.column_types(name)
-        columns = asked_columns(name, types, list(question.conditions))
+        return name, types, asked_columns(name, types, list(question.conditions))
+
+    def _unfit_value(self, question: KeyedQuestion) -> UnfitValue | None:
+        name, types, columns = self._asked(question)
         with self._database.cursor() as cursor:
             for column, values in zip(columns, question.conditions.values(), strict=True):
                 type = types[column]
@@ -63,9 +76,7 @@ class Queries:
         answer = self._quick.look_up(question, running) if question.conditions else None
         if answer is not None:
             return answer
-        name = self.names.resolve(question.table)
-        types = self.names.column_types(name)
-        columns = asked_columns(name, types, list(question.conditions))
+        name, types, columns = self._asked(question)
         if len(columns) == 1:
             self._refresher.note_lookup(name, columns[0])
         counts = [len(values) for values in question.conditions.values()]

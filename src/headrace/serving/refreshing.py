@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from time import monotonic
 
 import duckdb
+import pyarrow as pa
 
 from headrace.errors import HeadraceError
 from headrace.lake.catalog import Catalog, Lake
@@ -27,6 +28,8 @@ from headrace.serving.zones import zones_of
 
 _log = logging.getLogger(__name__)
 
+_FAILURES = (HeadraceError, OSError, duckdb.Error, pa.ArrowException, MemoryError)
+"""What tables, files and memory may do to us: it is told of the table, and the others go on."""
 _QUICK_BYTES = 64 << 20
 """Files beyond that are scanned for the first questions, while they are loaded behind."""
 _REST_FACTOR = 4.0
@@ -56,6 +59,7 @@ class Refresher:
         self._unit_of: dict[str, str] = {}
         self._spellings: Mapping[str, str] = {}
         self._closed_zones: frozenset[str] = frozenset()
+        self._sync_failure = ""
         self._syncing = threading.Lock()
         self._submitting = threading.Lock()
         self._warming: dict[str, Future[None]] = {}
@@ -96,17 +100,19 @@ class Refresher:
             for name in self._plans.keys() - plans.keys():
                 self._forget(name)
             before = self._shown()
-            self._take_over(
-                [
-                    plan
-                    for plan in plans.values()
-                    if self._plans.get(plan.name) != plan or plan.name in made_again
-                ]
-            )
+            self._catalog = catalog
+            try:
+                self._take_over(
+                    [
+                        plan
+                        for plan in plans.values()
+                        if self._plans.get(plan.name) != plan or plan.name in made_again
+                    ]
+                )
+            finally:  # A generation that cannot be read leaves the old one, and hides no table.
+                self._index_names()
             if gone := before - self._shown():  # The layers of what is a table now.
                 self._database.publish(Change(forgotten=sorted(gone)))
-            self._catalog = catalog
-            self._index_names()
 
     def warm(self, names: Iterable[str], seconds: float) -> None:
         """Have these tables and views ready for a question, in so many seconds."""
@@ -131,7 +137,7 @@ class Refresher:
 
     def round(self) -> None:
         """Look once at the catalog and at every unit that is in use."""
-        self.sync()
+        self._sync_in_round()
         for unit in self.units():
             if unit.is_warm and self._clock() >= unit.due_at:
                 self._refresh_in_round(unit)
@@ -160,9 +166,21 @@ class Refresher:
                     return
                 self._refresh.refresh([unit], self.units(), quick_bytes_max=_QUICK_BYTES)
                 unit.is_warm = True
-        except (HeadraceError, OSError, duckdb.Error) as error:
+        except _FAILURES as error:
             self._note_failure(unit, error)
-            raise TableUnavailable(f"{unit.name} cannot be read: {error}") from error
+            raise TableUnavailable(f"{unit.name} cannot be read: {unit.failure}") from error
+
+    def _sync_in_round(self) -> None:
+        """What cannot be taken over leaves all as it is, and is said once."""
+        reason = ""
+        try:
+            self.sync()
+        except _FAILURES as error:
+            self._metrics.load_failures += 1
+            reason = _reason(error)
+            if reason != self._sync_failure:
+                _log.warning("what has changed in the lake cannot be shown: %s", reason)
+        self._sync_failure = reason
 
     def _refresh_in_round(self, unit: Unit) -> None:
         began = self._clock()
@@ -173,7 +191,7 @@ class Refresher:
                     self._refresh.refresh([unit], self.units())
                     self._refresh.index(unit, self.units())
             unit.failure = ""
-        except (HeadraceError, OSError, duckdb.Error) as error:
+        except _FAILURES as error:
             self._note_failure(unit, error)
         if self._metrics.loads > loads:
             unit.due_at = self._clock() + _REST_FACTOR * (self._clock() - began)
@@ -185,9 +203,10 @@ class Refresher:
     def _note_failure(self, unit: Unit, error: Exception) -> None:
         """Say it once; what was shown before is shown on."""
         self._metrics.load_failures += 1
-        if str(error) != unit.failure:
-            _log.warning("%s cannot be refreshed: %s", unit.name, error)
-        unit.failure = str(error)
+        reason = _reason(error)
+        if reason != unit.failure:
+            _log.warning("%s cannot be refreshed: %s", unit.name, reason)
+        unit.failure = reason
 
     def _made_again(self) -> set[str]:
         """Units whose tables were removed and made again in the same place."""
@@ -264,3 +283,9 @@ class Refresher:
         zones = self._settings.zones
         self._spellings = spellings(self._unit_of, zones, zones[0])
         self._closed_zones = frozenset(zones_of(self._catalog)).difference(zones)
+
+
+def _reason(error: Exception) -> str:
+    """An error in a line; DuckDB puts the traceback of a reader that fails behind it."""
+    first = str(error).partition("\n")[0].partition(" Detail: Python exception")[0]
+    return first or type(error).__name__

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from headrace.http.access import TokenFile
 from headrace.http.addresses import ListenAddress
 from headrace.http.server import bind, event_loop, serve
-from headrace.serving.memory_wall import raise_wall
+from headrace.serving.memory_wall import leave_room_to_stop, raise_wall
 from headrace.serving.routes import application
 from headrace.serving.service import Service
 from headrace.serving.settings import ServingSettings
@@ -28,7 +28,10 @@ def run(
         service = Service(settings)
         async with service.running():
             raise_wall(settings.memory_bytes)
-            await serve(application(service, tokens), listener, on_ready=on_ready)
+            try:
+                await serve(application(service, tokens), listener, on_ready=on_ready)
+            finally:
+                leave_room_to_stop()
         return service.is_stopped
 
     with asyncio.Runner(loop_factory=event_loop) as runner:

@@ -60,12 +60,20 @@ class StatementChecker:
             except duckdb.Error as error:
                 raise of_duckdb(error) from error
         assert row is not None
-        tree = msgspec.json.decode(row[0])
+        tree = _decoded(row[0])
         if tree["error"]:
             raise InvalidQuery(str(tree.get("error_message", "the statement cannot be read")))
         found = references(tree)
         check_functions(found)
         return found
+
+
+def _decoded(text: str) -> Any:
+    """A parse tree; DuckDB bounds how deep expressions are, and not how deep queries are."""
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError as error:
+        raise InvalidQuery("the statement is nested too deeply; use WITH") from error
 
 
 def references(tree: Any) -> References:

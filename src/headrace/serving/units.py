@@ -4,6 +4,8 @@ import os
 import threading
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from headrace.lake.catalog import MergedViewEntry
 from headrace.lake.commits import CommitLog
 from headrace.lake.tables import Table
@@ -48,9 +50,16 @@ class ServedTable:
         often = {
             column: times
             for column, times in self.lookups.copy().items()
-            if times >= _INDEX_LOOKUPS_MIN and column not in self.indexes
+            if times >= _INDEX_LOOKUPS_MIN
+            and column not in self.indexes
+            and self._can_be_indexed(column)
         }
         return max(often, key=often.__getitem__, default=None)
+
+    def _can_be_indexed(self, column: str) -> bool:
+        """DuckDB has no indexes of lists, structs and maps."""
+        schema = self.shown.schema
+        return column in schema.names and not pa.types.is_nested(schema.field(column).type)
 
 
 @dataclass(slots=True, eq=False)

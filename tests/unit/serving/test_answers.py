@@ -67,6 +67,11 @@ def test_csv_writes_what_it_has_no_form_for_as_json() -> None:
     assert text == '"list","record","text"\n"[1,2]","{""a"":1}","say ""a,b"""\n,,"ö\n"\n'
 
 
+def test_csv_writes_texts_of_every_type_as_texts() -> None:
+    choice = pa.array(["a", None, 'b"c']).dictionary_encode()
+    assert write_csv(answer({"choice": choice})) == b'"choice"\n"a"\n\n"b""c"\n'
+
+
 def test_csv_takes_every_type() -> None:
     assert write_csv(answer(VALUES)).count(b'"text"') == 1
 
@@ -87,6 +92,14 @@ def test_rows_are_cut_at_the_limit_and_it_is_said(rows_max: int, rows: int, cut:
 
 def test_large_rows_are_cut_by_their_bytes() -> None:
     table, cut = bounded(reader([1, 2, 3], [4, 5, 6]), ["n"], 100, 40)
+    assert (table.num_rows, cut) == (5, "bytes")
+
+
+def test_rows_that_are_few_and_large_are_sent_as_far_as_they_fit() -> None:
+    """Of five texts in one batch three fit; a limit in rows beyond them is not what cut them."""
+    batch = pa.record_batch({"n": ["x" * 1_000] * 5})
+    large = pa.RecordBatchReader.from_batches(batch.schema, [batch])
+    table, cut = bounded(large, ["n"], 4, 3_100)
     assert (table.num_rows, cut) == (3, "bytes")
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from headrace.serving.errors import ColumnNotFound
-from headrace.serving.lookups import asked_columns, lookup
+from headrace.serving.errors import ColumnNotFound, UnfitValue
+from headrace.serving.lookups import asked_columns, is_rounded, lookup
+from tests.served import ServedLake, as_tuples
 
 TYPES = {"id": "BIGINT", 'odd"name': "VARCHAR"}
 PATH = '"refined"."orders"'
@@ -32,3 +33,34 @@ def test_columns_are_found_however_their_letters_are_written() -> None:
 def test_an_unknown_column_is_refused_with_those_that_are_there() -> None:
     with pytest.raises(ColumnNotFound, match="it has id"):
         asked_columns("refined.orders", TYPES, ["di"])
+
+
+@pytest.mark.parametrize(
+    ("value", "type", "rounded"),
+    [
+        ("1.5", "BIGINT", True),
+        ("15e-1", "TINYINT", True),
+        (" 0.001 ", "INTEGER", True),
+        ("1.0", "BIGINT", False),
+        ("12e3", "SMALLINT", False),
+        ("0.10", "DECIMAL(9,1)", False),
+        ("0.11", "DECIMAL(9,1)", True),
+        (f"{10**30}.5", "DECIMAL(38,0)", True),
+        ("1.5", "DOUBLE", False),
+        ("1.5", "VARCHAR", False),
+        ("some.one", "BIGINT", False),
+        ("NaN", "BIGINT", False),
+    ],
+)
+def test_a_number_that_the_column_cannot_hold_is_known(
+    value: str, type: str, rounded: bool
+) -> None:
+    assert is_rounded(value, type) is rounded
+
+
+def test_a_lookup_by_half_a_number_does_not_find_the_next_whole_one(served: ServedLake) -> None:
+    served.orders(1, 2)
+    served.refresh()
+    with pytest.raises(UnfitValue, match=r"column id of refined\.orders is BIGINT, and '1\.5'"):
+        served.look_up("orders", ID="1.5")
+    assert as_tuples(served.look_up("orders", id="2.0")) == [(2, "item-2")]

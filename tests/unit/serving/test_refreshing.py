@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.lake.catalog import MergedViewEntry
+from headrace.lake.tables import Table
 from headrace.serving.errors import TableNotFound, TableUnavailable
 from headrace.serving.lanes import Running
 from headrace.serving.questions import Question
@@ -263,6 +264,54 @@ def test_a_table_whose_files_are_gone_is_unavailable_and_the_others_are_not(
     assert served.rows(COUNT) == [(1,)]
 
 
+def test_a_damaged_file_stops_neither_the_answers_nor_the_refresh_of_other_tables(
+    served: ServedLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = served.orders(1, name="refined.broken")
+    whole = served.orders(1)
+    served.refresh()
+    assert served.rows("SELECT count(*) FROM broken") == served.rows(COUNT) == [(1,)]
+    replace(broken, orders(2))
+    _damage(broken)
+    append(whole, orders(2))
+    with caplog.at_level(logging.WARNING):
+        served.refresh()
+        served.refresh()
+    assert served.rows(COUNT) == [(2,)]
+    assert served.rows("SELECT id FROM broken") == [(1,)]
+    (said,) = [one.message for one in caplog.records if "cannot be refreshed" in one.message]
+    assert "Traceback" not in said
+
+
+def test_a_damaged_table_that_is_first_asked_for_is_unavailable(served: ServedLake) -> None:
+    _damage(served.orders(1))
+    served.refresh()
+    with pytest.raises(TableUnavailable, match=r"refined\.orders cannot be read"):
+        served.rows(COUNT)
+
+
+def test_a_generation_that_cannot_be_read_leaves_the_old_one_and_the_others_go_on(
+    served: ServedLake, caplog: pytest.LogCaptureFixture
+) -> None:
+    served.orders(1)
+    other = served.orders(1, name="refined.others")
+    served.refresh()
+    assert served.rows(COUNT) == served.rows("SELECT count(*) FROM others") == [(1,)]
+    second = served.lake.create("refined.orders", ORDERS, generation=2)
+    append(second, orders(2, 3))
+    _damage(second)
+    served.lake.switch({"refined.orders": 2})
+    append(other, orders(2))
+    served.orders(7, name="refined.later")
+    with caplog.at_level(logging.WARNING):
+        served.refresh()
+        served.refresh()
+    assert served.rows("SELECT count(*) FROM others") == [(2,)]
+    assert served.rows("SELECT id FROM later") == [(7,)]
+    assert served.rows("SELECT id FROM orders") == [(1,)]
+    assert len([one for one in caplog.records if "cannot be shown" in one.message]) == 1
+
+
 def test_a_refresh_that_fails_leaves_what_was_shown(
     served: ServedLake, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -296,6 +345,21 @@ def test_a_large_table_gets_an_index_for_each_column_it_is_looked_up_by(
     assert as_tuples(served.look_up("orders", item="item-119999")) == [(119_999, "item-119999")]
 
 
+def test_a_column_that_cannot_be_indexed_does_not_keep_others_from_it(served: ServedLake) -> None:
+    tagged = pa.schema([("id", pa.int64()), ("tags", pa.list_(pa.int64()))])
+    numbers = range(100_000)
+    rows = {"id": numbers, "tags": [[number] for number in numbers]}
+    append(served.table("refined.tagged", tagged), pa.table(rows, schema=tagged))
+    served.refresh()
+    for _ in range(3):
+        served.look_up("tagged", tags="[7]")
+        served.look_up("tagged", id="7")
+    served.refresh()
+    unit = served.service.refresher.unit("refined.tagged")
+    assert unit is not None
+    assert (unit.tables[0].indexes, unit.failure) == (("id",), "")
+
+
 def test_an_index_that_leaves_no_room_is_not_made(make_served: Make) -> None:
     served = make_served(memory_bytes=14 << 20)
     served.orders(*range(120_000))
@@ -307,3 +371,8 @@ def test_an_index_that_leaves_no_room_is_not_made(make_served: Make) -> None:
     assert unit is not None
     assert served.state() == "loaded"
     assert unit.tables[0].indexes == ()
+
+
+def _damage(table: Table) -> None:
+    for file in table.files():
+        (table.place / file.path).write_bytes(b"not a Parquet file" * 10)

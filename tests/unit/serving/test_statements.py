@@ -170,3 +170,5 @@ def test_deep_nesting_is_an_error_and_not_a_crash(checker: StatementChecker) -> 
         checker.references("SELECT " + "(" * 20_000 + "1" + ")" * 20_000)
     with pytest.raises(HttpError):
         checker.references("SELECT " + "1+" * 50_000 + "1")
+    with pytest.raises(InvalidQuery, match="nested too deeply"):
+        checker.references("SELECT * FROM " + "(SELECT * FROM " * 2_000 + "range(1)" + ")" * 2_000)
