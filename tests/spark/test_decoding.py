@@ -1,5 +1,6 @@
-"""Our JSON decoder beside Spark's own `from_json`: what both read, both read alike."""
+"""Payloads and files as Spark sees them: our decoders in its tasks, and beside its `from_json`."""
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,10 @@ import pytest
 
 from headrace.capture.files import CaptureFile
 from headrace.spark.decoding import decoder_of
+from headrace.testing.process import BrokerProcess
+from tests.spark.conftest import MakeTopic
+from tests.spark.pipeline_folders import Folder, send
+from tests.spark.source_topics import read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +49,37 @@ BAD = [
     '{"o": [1]}',
     '{"m": {"k": "x"}}',
 ]
+
+FIELDS = [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}]
+AVRO = json.dumps({"type": "record", "name": "Order", "fields": FIELDS})
+PROTO = """
+syntax = "proto3";
+message Other { int32 x = 1; }
+message Order { int64 id = 1; optional string note = 2; }
+"""
+GIVEN = {"avro": {"schema": AVRO}, "protobuf": {"schema": PROTO, "message": "Order"}}
+PAYLOADS = {
+    "avro": [b"\x0e\x02\x02n", b"\x10\x02\xff", b"\x10\x00"],
+    "protobuf": [b"\x08\x07\x12\x01n", b"\x08\x08\x12\xff", b"\x08\x08"],
+}
+"""By both a 7 with the note n, an 8 whose note is torn, and an 8 without one."""
+SOURCES = """
+[pipeline]
+name = "given"
+[sources.avro]
+topic = "{avro}"
+format = "avro"
+schema = "order.avsc"
+[sources.protobuf]
+topic = "{protobuf}"
+format = "protobuf"
+schema = "order.proto"
+options = {{ message = "Order" }}
+"""
+TABLES = """
+CREATE STREAMING TABLE staging.avro AS SELECT id, note FROM STREAM(sources.avro);
+CREATE STREAMING TABLE staging.protobuf AS SELECT id, note FROM STREAM(sources.protobuf);
+"""
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +134,34 @@ def test_what_from_json_calls_corrupt_has_an_error(
 ) -> None:
     assert sparks_rows[text][1] == text
     assert our_row(text)[1] is not None
+
+
+def test_avro_and_protobuf_are_read_by_given_schemas_and_a_torn_payload_is_a_row_with_the_error(
+    spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    """ARC-4: text of a schema in a reader's options, and files beside a pipeline."""
+    topics = {name: make_topic(name) for name in GIVEN}
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=SOURCES.format(**topics),
+        tables_sql=TABLES,
+        order_avsc=AVRO,
+        order_proto=PROTO,
+    )
+    for name, topic in topics.items():
+        send(broker, topic, PAYLOADS[name])
+    folder.once()
+    for name, topic in topics.items():
+        torn = PAYLOADS[name][1]
+        rows = read(spark, broker.bootstrap_servers, topic, format=name, **GIVEN[name])
+        first, bad, last = rows.orderBy("offset").collect()
+        assert (first["id"], first["note"], first["_error"]) == (7, "n", None)
+        assert (last["id"], last["note"], last["_error"]) == (8, None, None)
+        assert (bad["id"], bad["note"], bytes(bad["_payload"])) == (None, None, torn)
+        assert bad["_error"].startswith("not a ")
+        assert folder.rows(f"staging.{name}", "id", "note") == [(7, "n"), (8, None)]
+        assert folder.rows(f"quarantine.staging__{name}", "reason", "payload", "offset") == [
+            (bad["_error"], torn, 1)
+        ]
 
 
 def test_spark_reads_captured_parquet(spark: "SparkSession", tmp_path: Path) -> None:

@@ -1,15 +1,22 @@
-"""Batch runs and streams at once: neither has to wait until the other has ended."""
+"""Batch runs and streams at once: neither has to wait until the other has ended.
 
+And streams of different priority: those of a higher one come first.
+"""
+
+from collections import Counter
 from collections.abc import Iterator
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from headrace.spark.pools import BATCH, PATIENT, STREAMS, URGENT
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Continuously, Folder, eventually, send, toml
+from tests.spark.source_topics import produce
 
 SCHEMA = "id LONG"
 SLOTS = 2
@@ -58,6 +65,54 @@ COUNTED = """
 CREATE MATERIALIZED VIEW refined.counted REFRESH EVERY 1 SECONDS AS
 SELECT count(*) AS n FROM sources.events;
 """
+
+PRIORITIES = {"urgent": 1, "usual": 0, "patient": -1}
+"""Of the sources, by their names."""
+SOURCE = """
+[sources.{name}]
+topic = "{topic}"
+priority = {priority}
+format = "json"
+schema = "id LONG"
+options = {{ minPartitions = "{tasks}" }}
+"""
+NOTED = """
+import time
+from pathlib import Path
+
+from headrace import pipelines as dp
+
+START, ORDER = Path({start!r}), Path({order!r})
+
+
+def noted(name):
+    def note(batches):
+        while not START.exists():
+            time.sleep(0.05)
+        with ORDER.open("a") as order:
+            order.write(name + " ")
+        yield from batches
+
+    return dp.read_stream("sources." + name).select("id").mapInArrow(note, "id long")
+
+
+@dp.table(name="raw.urgent")
+def urgent():
+    return noted("urgent")
+
+
+@dp.table(name="raw.usual")
+def usual():
+    return noted("usual")
+
+
+@dp.table(name="raw.patient")
+def patient():
+    return noted("patient")
+"""
+TASKS = 4
+"""Of each of these flows."""
+STREAM_POOLS = (URGENT, STREAMS, PATIENT)
 
 
 class Gate:
@@ -131,6 +186,75 @@ def test_a_stream_whose_tasks_do_not_end_does_not_hold_up_batch_runs(
         gate.open()
         eventually(lambda: has_rows(folder, "raw.held", 41), "the stream goes on")
         running.check()
+
+
+def test_a_source_of_a_higher_priority_has_its_tasks_run_before_those_of_others(
+    folder: Folder, make_topic: MakeTopic, gate: Gate, tmp_path: Path
+) -> None:
+    """ARC-7: also while a batch run has one of two slots, and does not give it back."""
+    topics = {name: make_topic(name, partitions=TASKS) for name in PRIORITIES}
+    start, order = tmp_path / "start", tmp_path / "order"
+    folder.write(
+        pipeline_toml='[pipeline]\nname = "ranked"\n'
+        + "".join(
+            SOURCE.format(name=name, topic=topics[name], priority=priority, tasks=TASKS)
+            for name, priority in PRIORITIES.items()
+        ),
+        views_py=gate.code(HELD_VIEW),
+        flows_py=NOTED.format(start=str(start), order=str(order)),
+    )
+    with Continuously([folder]) as running:
+        eventually(lambda: gate.is_full, "the batch run has all slots")
+        for topic in topics.values():
+            records = [{"value": b'{"id": 1}', "partition": number} for number in range(TASKS)]
+            produce(folder.broker.bootstrap_servers, topic, records)
+        eventually(lambda: all(map(partial(has_tasks, folder.spark), STREAM_POOLS)), "all wait")
+        start.touch()
+        eventually(lambda: len(noted_in(order)) == TASKS * len(topics), "all tasks have begun")
+        gate.open()
+        running.check()
+    held, *rest = noted_in(order)
+    assert rest == sorted(rest, key=list(PRIORITIES).index)
+    assert Counter([held, *rest]) == dict.fromkeys(PRIORITIES, TASKS)
+
+
+def has_tasks(spark: SparkSession, pool: str) -> bool:
+    context: Any = spark.sparkContext._jsc.sc()
+    return int(context.getPoolForName(pool).get().schedulableQueue().size()) > 0
+
+
+def noted_in(order: Path) -> list[str]:
+    return order.read_text().split() if order.exists() else []
+
+
+@pytest.mark.parametrize("slots", [1, 2, 3, 4, 6, 8, 16, 64])
+def test_of_any_number_of_slots_a_higher_priority_has_more(spark: SparkSession, slots: int) -> None:
+    """ARC-7: by Spark's own rule; of two slots that both want without a bound each has one."""
+    urgent, usual = shared_out(spark, slots, URGENT, STREAMS)
+    assert urgent > usual or slots == 2
+    for higher in (URGENT, STREAMS):
+        more, less = shared_out(spark, slots, higher, PATIENT)
+        assert more > less
+    urgent, usual, batch = shared_out(spark, slots, URGENT, STREAMS, BATCH)
+    assert urgent >= max(usual, batch)
+    assert min(usual, batch) >= 1 or slots <= SLOTS
+
+
+def shared_out(spark: SparkSession, slots: int, *busy: str) -> list[int]:
+    """How many slots each of these pools has when all of them always have tasks that wait."""
+    context: Any = spark.sparkContext._jsc.sc()
+    jvm: Any = spark.sparkContext._jvm
+    scheduler = jvm.org.apache.spark.scheduler
+    is_before = scheduler.FairSchedulingAlgorithm().comparator
+    pools = []
+    for name in busy:
+        real = context.getPoolForName(name).get()
+        rules = (scheduler.SchedulingMode.FAIR(), real.minShare(), real.weight())
+        pools.append(scheduler.Pool(name, *rules))
+    for _ in range(slots):
+        first = reduce(lambda one, other: one if is_before(one, other) else other, pools)
+        first.increaseRunningTasks(1)
+    return [pool.runningTasks() for pool in pools]
 
 
 def has_rows(folder: Folder, table: str, count: int) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, Producer, TopicPartition
+from pyspark.errors import AnalysisException
 
 from headrace.spark.source import planning
 from headrace.spark.source.source import DefaultSource
@@ -17,6 +18,7 @@ from tests.spark.source_topics import QUIET, numbered, produce, read
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
+HIDE_TRACEBACK = "spark.sql.execution.pyspark.udf.hideTraceback.enabled"
 VARIED: list[dict[str, Any]] = [
     {"key": b"k", "value": b"v"},
     {"key": None, "value": b"only a value"},
@@ -131,19 +133,54 @@ def setting(spark: "SparkSession", name: str, value: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("is_allowed", ["true", "false"])
-def test_filters_leave_the_same_rows_whether_they_are_pushed_down_or_not(
+def test_a_frame_has_all_rows_for_every_question_whatever_was_asked_of_it_before(
     spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic, is_allowed: str
 ) -> None:
+    """Spark has one plan of the source for all questions, and filters that it pushed would stay."""
     topic = make_topic(partitions=3)
     produce(broker.bootstrap_servers, topic, numbered(300, 3))
     with setting(spark, "spark.sql.python.filterPushdown.enabled", is_allowed):
-        frame = read(spark, broker.bootstrap_servers, topic, maxRecordsPerPartition="100")
+        frame = read(spark, broker.bootstrap_servers, topic)
         chosen = frame.filter("partition = 1 AND offset >= 90 AND offset < 95")
         assert sorted(int(row.value) for row in chosen.collect()) == [271, 274, 277, 280, 283]
-        recent = frame.filter("timestamp >= current_timestamp() - INTERVAL 1 HOUR")
-        assert recent.count() == 300
         assert frame.filter("timestamp > current_timestamp() + INTERVAL 1 HOUR").count() == 0
-        assert chosen.rdd.getNumPartitions() == (1 if is_allowed == "true" else 3)
+        assert frame.count() == 300
+        parts = [frame.filter(f"partition = {partition}") for partition in range(2)]
+        assert parts[0].union(parts[1]).union(frame).count() == 500
+        assert parts[0].alias("a").join(parts[1].alias("b"), "offset").count() == 100
+
+
+def test_a_frame_ends_where_the_topic_ended_when_it_was_first_asked(
+    spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
+) -> None:
+    """Spark keeps the plan; the stock connector looks anew with every question."""
+    topic = make_topic()
+    produce(broker.bootstrap_servers, topic, numbered(3))
+    frame = read(spark, broker.bootstrap_servers, topic)
+    assert frame.count() == 3
+    produce(broker.bootstrap_servers, topic, numbered(2))
+    assert frame.count() == 3
+    assert read(spark, broker.bootstrap_servers, topic).count() == 5
+
+
+def test_filters_limit_what_is_fetched_where_that_is_asked_for(
+    spark: "SparkSession", broker: BrokerProcess, make_topic: MakeTopic
+) -> None:
+    topic = make_topic(partitions=3)
+    produce(broker.bootstrap_servers, topic, numbered(300, 3))
+
+    def chosen(condition: str, **options: str) -> tuple[int, list[int]]:
+        frame = read(spark, broker.bootstrap_servers, topic, minPartitions="3", **options)
+        rows = frame.filter(condition)
+        return rows.rdd.getNumPartitions(), sorted(int(row.value) for row in rows.collect())
+
+    narrow = "partition = 1 AND offset >= 98"
+    future = "timestamp > current_timestamp() + INTERVAL 1 HOUR"
+    recent = "timestamp >= current_timestamp() - INTERVAL 1 HOUR"
+    assert chosen(narrow) == (3, [295, 298])
+    assert chosen(narrow, pushFilters="true") == (2, [295, 298])
+    assert chosen(future, pushFilters="true") == (1, [])  # Spark makes one of no tasks.
+    assert chosen(recent, pushFilters="true") == (3, list(range(300)))
 
 
 def test_small_partitions_share_a_task_and_large_ones_have_several(
@@ -218,6 +255,23 @@ def test_topics_by_pattern_and_by_assignment(
     )
     assigned = json.dumps({topics[0]: [1]})
     assert reader.option("assign", assigned).load().count() == 5
+
+
+@pytest.mark.parametrize(("hides", "line"), [("false", -2), ("true", 0)])
+@pytest.mark.parametrize("way", ["read", "readStream"])
+def test_a_wrong_option_is_told_by_load_in_the_line_that_the_docs_name(
+    way: str, hides: str, line: int, spark: "SparkSession"
+) -> None:
+    """In a plain PySpark program; Spark puts its own words and ours together."""
+    given = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders", "groop": "a"}
+    spark.conf.set(HIDE_TRACEBACK, hides)
+    try:
+        with pytest.raises(AnalysisException) as raised:
+            getattr(spark, way).format("headrace").options(**given).load()
+    finally:
+        spark.conf.unset(HIDE_TRACEBACK)
+    told = str(raised.value).splitlines()[line]
+    assert told.endswith("InvalidOption: there is no option groop; did you mean group?")
 
 
 def test_a_topic_that_there_is_not_is_told_with_the_nearest(

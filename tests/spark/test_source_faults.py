@@ -16,6 +16,7 @@ from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
 from headrace.spark.source.brokers import Brokers
 from headrace.spark.source.errors import DamagedRecords, DataLost, SourceError, TopicRecreated
+from headrace.spark.source.starts import load, starts_path
 from headrace.spark.source.stream_plan import StreamPlan
 from headrace.testing.process import BrokerProcess
 from tests.spark.source_topics import Batches, numbered, planning, produce, stream, values_of, whole
@@ -176,21 +177,26 @@ def test_it_is_noticed_after_a_restart_where_starts_are_kept(
         plan_of(startsLocation=str(tmp_path)).next_end(end, is_limited=False)
 
 
-def test_a_stream_that_may_lose_data_reads_the_new_topic_from_its_beginning(
-    own_broker: BrokerProcess, plan_of: MakePlan
+def test_a_stream_that_may_lose_data_reads_the_new_topic_from_its_beginning_and_keeps_that_in_mind(
+    own_broker: BrokerProcess, plan_of: MakePlan, tmp_path: Path
 ) -> None:
     create(own_broker)
     fill(own_broker, 10)
-    plan = plan_of(failOnDataLoss="false")
+    plan = plan_of(failOnDataLoss="false", startsLocation=str(tmp_path))
     end = plan.next_end(plan.initial(), is_limited=False)
     make_again(own_broker)
     fill(own_broker, 3)
-    later = plan.next_end(end, is_limited=False)
-    (share,) = plan.shares(end, later)
+    anew = plan.next_end(end, is_limited=False)
+    assert plan.shares(end, anew) == []
+    later = plan.next_end(anew, is_limited=False)
+    (share,) = plan.shares(anew, later)
     assert [(one.first, one.end) for one in share] == [(0, 3)]
     fill(own_broker, 2)
     (share,) = plan.shares(later, plan.next_end(later, is_limited=False))
     assert [(one.first, one.end) for one in share] == [(3, 5)]
+    kept = load(starts_path(str(tmp_path)))
+    assert kept is not None
+    assert kept.remade == {TOPIC}
 
 
 def test_a_topic_that_is_deleted_stops_the_stream_with_the_reason(

@@ -77,6 +77,22 @@ def ranges(checkpoint: Path, batch: int, starts: Ends | None = None) -> Ranges:
     return found
 
 
+def tables_read(checkpoint: Path) -> dict[str, int]:
+    """Up to which version each table was read for good: that will not be asked for again.
+
+    It is -1 while a table is read for the first time, as all files of a version are needed then.
+    Of a table that is not even planned to be read, nothing is said.
+    """
+    committed = newest_commit(checkpoint)
+    found: dict[str, int] = {}
+    for source in ends(checkpoint, committed if committed >= 0 else newest_plan(checkpoint)):
+        if isinstance(source.get("table"), str):
+            is_first = committed < 0 or source.get("snapshot") is not None
+            version = -1 if is_first else int(source["version"])
+            found[source["table"]] = min(version, found.get(source["table"], version))
+    return found
+
+
 def _positions(sources: list[Ends]) -> dict[tuple[str, str, str], int]:
     """Every place that is read, with the furthest position in it."""
     found: dict[tuple[str, str, str], int] = {}

@@ -2,8 +2,8 @@
 
 Spark's fair scheduler gives a slot to the pool that needs it most, but only when a task has ended.
 A batch run whose tasks take minutes would hold up every stream for minutes, and a stream that is
-far behind every batch run. So a pool that has tasks to run and fewer than its least share running
-is given a slot after a moment: the youngest task of a pool that has more than its own is ended.
+far behind every batch run. So a pool that has a least share, tasks to run and none running is given
+a slot after a moment: the youngest task of a pool that has more than one is ended.
 Spark repeats that task, which costs the little that it had done, and counts no failure.
 """
 
@@ -93,7 +93,9 @@ class SchedulerPools:
             self._context.killTaskAttempt(max(running), True, _WHY)
 
     def _share(self, name: str, pool: Any) -> Share:
-        least, running = int(pool.minShare()), int(pool.runningTasks())
+        # One slot is enough to go on. Beyond it Spark's least shares say who comes first, not what
+        # tasks are to be ended for.
+        least, running = min(int(pool.minShare()), 1), int(pool.runningTasks())
         # What waits matters only for a pool that has less than its share: each question costs.
         has_waiting = running < least and any(
             tasks.numTasks() - tasks.tasksSuccessful() > tasks.runningTasks()

@@ -1,7 +1,7 @@
-"""The jars of Spark's stock Kafka connector, fetched one by one through Maven.
+"""The jars of Spark's stock Kafka connector and of its Avro reader, fetched through Maven.
 
-The newest connector on Maven Central is older than Spark, and the description of one of its
-dependencies is missing there, so that no tool resolves the set: these versions work together.
+The newest ones on Maven Central are older than Spark, and the description of one that the connector
+depends on is missing there, so that no tool resolves the set: these versions work together.
 """
 
 import re
@@ -19,6 +19,9 @@ CONNECTOR = (
     "org.apache.commons:commons-pool2:2.13.1",
 )
 """What `format("kafka")` needs on Spark 4.3."""
+AVRO = "org.apache.spark:spark-avro_2.13:4.1.1"
+"""What `format("avro")` needs, by which Spark reads Avro files, captured ones among them."""
+JARS = (*CONNECTOR, AVRO)
 
 _FETCH_S_MAX = 300.0
 _ERROR = re.compile(r"^\[ERROR\] (.+)$", re.MULTILINE)
@@ -30,21 +33,19 @@ class JarsMissing(HeadraceError):
     """The jars cannot be fetched; the message says why."""
 
 
-def fetch_connector(
-    directory: Path, said: Callable[[str], None], run: Run | None = None
-) -> list[Path]:
-    """Put the connector's jars into a directory; those that are there already are not fetched."""
+def fetch_jars(directory: Path, said: Callable[[str], None], run: Run | None = None) -> list[Path]:
+    """Put the jars into a directory; those that are there already are not fetched."""
     directory.mkdir(parents=True, exist_ok=True)
-    for artifact in CONNECTOR:
+    for artifact in JARS:
         if not jar_of(directory, artifact).exists():
             said(artifact)
             _fetch(artifact, directory, run or _run)
-    return connector_jars(directory)
+    return jars_in(directory)
 
 
-def connector_jars(directory: Path) -> list[Path]:
-    """The connector's jars in a directory; `JarsMissing` names those that are not there."""
-    jars = [jar_of(directory, artifact) for artifact in CONNECTOR]
+def jars_in(directory: Path) -> list[Path]:
+    """The jars in a directory; `JarsMissing` names those that are not there."""
+    jars = [jar_of(directory, artifact) for artifact in JARS]
     missing = [jar.name for jar in jars if not jar.exists()]
     if missing:
         raise JarsMissing(
@@ -92,7 +93,7 @@ def _maven() -> str:
     if found is None:
         raise JarsMissing(
             "fetching jars needs Maven: install it (Debian's package is maven), or copy these"
-            f" into the directory by hand: {', '.join(CONNECTOR)}"
+            f" into the directory by hand: {', '.join(JARS)}"
         )
     return found
 

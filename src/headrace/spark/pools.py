@@ -3,6 +3,12 @@
 Each has a share of the executors that no other can take while it has work, so a view that is
 computed whole does not hold up streams, and a backlog of streams does not hold up views. Spark
 itself shares only as tasks end; `fair_shares` sees to the rest.
+
+Spark offers a slot first to pools that run fewer tasks than their least share, and among these to
+the one that runs the smallest part of it; behind them weights count alike. Where both run nothing
+it goes by their names, and a pool without a task comes before all that have theirs: on few slots
+names and least shares decide, and weights nothing. So names begin with a rank, and the least shares
+differ as priorities do.
 """
 
 from pathlib import Path
@@ -13,8 +19,8 @@ from headrace.spark.connect import is_connect
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-URGENT, STREAMS, PATIENT, BATCH = "urgent", "streams", "patient", "batch"
-POOLS = (URGENT, STREAMS, PATIENT, BATCH)
+URGENT, BATCH, STREAMS, PATIENT = "1-urgent", "2-batch", "3-streams", "4-patient"
+POOLS = (URGENT, BATCH, STREAMS, PATIENT)
 """Whose tasks come to an end and may be repeated."""
 REAL_TIME = "realtime"
 """For flows in Spark's real-time mode, whose tasks stay where they are for as long as they run."""

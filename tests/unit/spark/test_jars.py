@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headrace.spark import jars
-from headrace.spark.jars import CONNECTOR, JarsMissing, connector_jars, fetch_connector, jar_of
+from headrace.spark.jars import JARS, JarsMissing, fetch_jars, jar_of, jars_in
 
 
 class Maven:
@@ -31,27 +31,28 @@ def _has_maven(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_jar_is_fetched_by_its_name(tmp_path: Path) -> None:
-    found = fetch_connector(tmp_path / "jars", lambda _: None, Maven())
+    found = fetch_jars(tmp_path / "jars", lambda _: None, Maven())
     assert [jar.name for jar in found] == [
         "spark-sql-kafka-0-10_2.13-4.2.0.jar",
         "spark-token-provider-kafka-0-10_2.13-4.1.0-preview1.jar",
         "kafka-clients-3.9.2.jar",
         "commons-pool2-2.13.1.jar",
+        "spark-avro_2.13-4.1.1.jar",
     ]
 
 
 def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
-    fetch_connector(tmp_path, lambda _: None, Maven())
-    jar_of(tmp_path, CONNECTOR[2]).unlink()
+    fetch_jars(tmp_path, lambda _: None, Maven())
+    jar_of(tmp_path, JARS[2]).unlink()
     maven = Maven()
-    fetch_connector(tmp_path, lambda _: None, maven)
+    fetch_jars(tmp_path, lambda _: None, maven)
     assert len(maven.commands) == 1
 
 
 def test_mavens_reason_is_told(tmp_path: Path) -> None:
     maven = Maven(failure="[INFO] hm\n[ERROR] Could not resolve host\n[ERROR] more")
     with pytest.raises(JarsMissing, match=r"4\.2\.0: Could not resolve host"):
-        fetch_connector(tmp_path, lambda _: None, maven)
+        fetch_jars(tmp_path, lambda _: None, maven)
 
 
 def test_without_maven_one_is_told_what_to_install(
@@ -59,9 +60,9 @@ def test_without_maven_one_is_told_what_to_install(
 ) -> None:
     monkeypatch.setattr(jars, "which", lambda _: None)
     with pytest.raises(JarsMissing, match="Debian's package is maven"):
-        fetch_connector(tmp_path, lambda _: None, Maven())
+        fetch_jars(tmp_path, lambda _: None, Maven())
 
 
 def test_jars_that_are_missing_are_named(tmp_path: Path) -> None:
     with pytest.raises(JarsMissing, match=r"has no spark-sql-kafka.*headrace spark jars"):
-        connector_jars(tmp_path)
+        jars_in(tmp_path)

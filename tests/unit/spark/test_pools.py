@@ -14,11 +14,11 @@ def test_a_priority_chooses_the_pool(priority: int, pool: str) -> None:
 
 
 def test_urgent_streams_get_more_and_both_streams_and_batches_have_a_share() -> None:
-    """ARC-5: `test_fair_shares.py` shows that they get it."""
+    """ARC-5, ARC-7: `test_fair_shares.py` shows that they get it."""
     pools = {pool.attrib["name"]: pool for pool in ElementTree.parse(ALLOCATIONS).getroot()}
     weights = {name: int(pool.findtext("weight") or 0) for name, pool in pools.items()}
     assert weights[URGENT] > weights[STREAMS] > weights[PATIENT]
     shares = {name: int(pool.findtext("minShare") or 0) for name, pool in pools.items()}
-    assert shares[STREAMS] >= 1
+    assert shares[URGENT] > shares[STREAMS] > shares[PATIENT] == 0
     assert shares[BATCH] >= 1
     assert SETTINGS["spark.scheduler.allocation.file"] == str(ALLOCATIONS)

@@ -1,8 +1,11 @@
-"""What sessions of ours are told."""
+"""What sessions of ours are told, and which of them have a server that forks for them."""
+
+import sys
+from functools import cache
 
 import pytest
 
-from headrace.spark.session import SETTINGS, is_secret
+from headrace.spark.session import PYTHON, SETTINGS, _server_for, is_secret
 
 
 @pytest.mark.parametrize(
@@ -22,3 +25,68 @@ def test_what_kafka_registries_and_stores_keep_to_themselves_is_secret(name: str
 
 def test_what_every_session_has_is_no_secret() -> None:
     assert [name for name in SETTINGS if is_secret(name)] == []
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> object:
+    """The fork server of a Linux process that has neither it nor a JVM yet."""
+    made = object()
+    monkeypatch.setattr("headrace.spark.fork_server.fork_server", cache(lambda: made))
+    monkeypatch.setattr("pyspark.SparkContext._gateway", None)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"),
+    [
+        ({}, ""),
+        ({PYTHON: sys.executable}, ""),
+        ({PYTHON: "/other/python3"}, sys.executable),
+        ({"spark.executor.memory": "1g"}, ""),
+    ],
+)
+def test_a_session_that_runs_the_python_of_its_driver_has_it_forked(
+    settings: dict[str, str], environment: str, server: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty variable says nothing, as for Spark; one that is set counts before the setting."""
+    monkeypatch.setenv("PYSPARK_PYTHON", environment)
+    assert _server_for(settings) is server
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment"),
+    [
+        ({PYTHON: "/other/python3"}, ""),
+        ({}, "/other/python3"),
+        ({"spark.executorEnv.MALLOC_ARENA_MAX": "2"}, ""),
+    ],
+)
+@pytest.mark.usefixtures("server")
+def test_another_python_or_environment_is_not_forked(
+    settings: dict[str, str], environment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", environment)
+    assert _server_for(settings) is None
+
+
+@pytest.mark.parametrize(("name", "value"), [("platform", "darwin"), ("executable", "")])
+@pytest.mark.usefixtures("server")
+def test_nothing_is_forked_off_linux_or_by_a_python_that_does_not_know_where_it_is(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, name, value)
+    assert _server_for({}) is None
+
+
+def test_a_jvm_that_was_started_without_a_server_gets_none(
+    server: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts the program that it was told of when it was launched."""
+    monkeypatch.setattr("pyspark.SparkContext._gateway", object())
+    assert _server_for({}) is None
+    monkeypatch.setattr("pyspark.SparkContext._gateway", None)
+    assert _server_for({}) is server
+    monkeypatch.setattr("pyspark.SparkContext._gateway", object())
+    assert _server_for({}) is server

@@ -52,7 +52,11 @@ class BatchReader(TaskReader, DataSourceReader):
 
 
 class FilteringBatchReader(BatchReader):
-    """Takes filters from Spark too; Spark refuses this class where its setting forbids that."""
+    """Takes filters from Spark too; Spark refuses this class where its setting forbids that.
+
+    Spark keeps one plan for all that is asked of a loaded frame, the last one that filters made,
+    and uses it for questions that have other filters or none. So this is for one question alone.
+    """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         """Narrow what is read, and let Spark filter as well: only bounds are used here."""

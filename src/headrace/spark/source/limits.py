@@ -1,6 +1,8 @@
 """How far a micro-batch goes: so many rows, so many bytes, whichever is less; shared fairly.
 
-Every partition gets of the limit what it has of the backlog, so that none falls behind the others.
+Every partition gets of the limit what it has of the backlog, so that none falls behind the others,
+and one record at least: beside a large backlog that never ends the share of a small one may never
+be a whole record.
 """
 
 from collections.abc import Mapping
@@ -26,30 +28,49 @@ def admitted(
 ) -> Positions:
     """Where the next micro-batch ends: at `latest`, or before it where a limit says so."""
     waiting = backlog(start, latest)
-    part = 1.0
-    rows = sum(waiting.values())
-    if rows_max is not None and rows > rows_max:
-        part = rows_max / rows
+    taken = waiting
+    if rows_max is not None:
+        taken = _shared_out(waiting, dict.fromkeys(waiting, 1.0), rows_max)
     if bytes_max is not None:
         sizes = record_bytes or {}
-        total = sum(count * sizes.get(place, 0.0) for place, count in waiting.items())
-        if total > bytes_max:
-            part = min(part, bytes_max / total)
-    if part >= 1.0:
+        costs = {place: sizes.get(place, 0.0) for place in waiting}
+        by_bytes = _shared_out(waiting, costs, bytes_max)
+        taken = {place: min(count, by_bytes[place]) for place, count in taken.items()}
+    if taken == waiting:
         return {**start, **latest}
-    taken = _shared_out(waiting, part)
     return {**start, **{place: start.get(place, 0) + count for place, count in taken.items()}}
 
 
-def _shared_out(waiting: Positions, part: float) -> Positions:
-    """Whole records of each partition; what rounding leaves goes to the largest remainders.
+def _shared_out(
+    waiting: Positions, costs: Mapping[TopicPartition, float], limit: float
+) -> Positions:
+    """As many records of each partition as the limit allows, which may cost differently.
 
-    At least one record is taken: a limit below one record must not stop the query.
+    Where not even one of each can be had, the limit gives way: it must not stop a partition.
     """
-    exact = {place: count * part for place, count in waiting.items()}
-    taken = {place: int(count) for place, count in exact.items()}
-    left = max(round(sum(exact.values())), 1) - sum(taken.values())
-    by_remainder = sorted(exact, key=lambda place: (taken[place] - exact[place], place))
-    for place in by_remainder[: max(0, left)]:
-        taken[place] += 1
-    return taken
+    if _cost(waiting, costs) <= limit:
+        return waiting
+    shared, left = dict(waiting), float(limit)
+    while True:
+        part = _part(left, _cost(shared, costs))
+        small = [place for place, count in shared.items() if count * part < 1]
+        if not small:
+            break
+        for place in small:  # Takes one, so that there is less for the others.
+            del shared[place]
+            left -= costs[place]
+    taken = {place: int(count * part) for place, count in shared.items()}
+    left -= _cost(taken, costs)
+    for place in sorted(shared, key=lambda at: (taken[at] - shared[at] * part, at)):
+        if costs[place] <= left and taken[place] < shared[place]:
+            taken[place] += 1
+            left -= costs[place]
+    return {place: taken.get(place, 1) for place in waiting}
+
+
+def _part(left: float, cost: float) -> float:
+    return min(1.0, max(0.0, left) / cost) if cost else 1.0
+
+
+def _cost(counts: Positions, costs: Mapping[TopicPartition, float]) -> float:
+    return sum(count * costs[place] for place, count in counts.items())

@@ -45,6 +45,10 @@ def to_spark(positions: Mapping[TopicPartition, int]) -> dict[str, dict[str, int
     return kept
 
 
+_WORDS = {"startingOffsets": "earliest, latest or ", "endingOffsets": "latest or "}
+"""What may stand in the place of JSON."""
+
+
 def parse_numbers(option: str, text: str) -> Positions:
     """`{"topic": {"0": 12}}` of an option: offsets, or timestamps in milliseconds."""
     try:
@@ -56,7 +60,8 @@ def parse_numbers(option: str, text: str) -> Positions:
         }
     except (ValueError, AttributeError, TypeError):
         raise InvalidOption(
-            f'{option} is {text!r}; it must be JSON such as {{"orders": {{"0": 12, "1": -2}}}}'
+            f"{option} is {text!r}; it must be {_WORDS.get(option, '')}JSON such as"
+            ' {"orders": {"0": 12, "1": -2}}'
         ) from None
 
 

@@ -35,13 +35,15 @@ STREAM_OPTIONS = (
     *("startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger", "minOffsetsPerTrigger"),
     *("maxTriggerDelay", "maxBytesPerTrigger", "minPartitions", "maxRecordsPerPartition"),
     *("failOnDataLoss", "includeHeaders", "columns", "metadataPrefix", "keepPayloads", "group"),
-    *("startsLocation", "pushFilters", "message", "delimiter", "sep", "header", "nullValue"),
-    *("escape", "recursiveFieldMaxDepth"),
+    *("startsLocation", "message", "delimiter", "sep", "header", "nullValue", "escape"),
+    "recursiveFieldMaxDepth",
     *("schema.registry.url", "schema.registry.subject", "schema.registry.basic.auth.user.info"),
 )
 """What a stream over given topics may be told, besides client properties and its payload."""
 ENDS = ("endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp")
-_OPTIONS = (*SUBSCRIPTIONS, *STREAM_OPTIONS, *ENDS, "format", "schema", OPTION)
+PUSH_FILTERS = "pushFilters"
+_TIMESTAMP_MS_MAX = (1 << 63) - 1
+_OPTIONS = (*SUBSCRIPTIONS, *STREAM_OPTIONS, *ENDS, PUSH_FILTERS, "format", "schema", OPTION)
 
 
 class Unmatched(Enum):
@@ -120,8 +122,8 @@ class SourceOptions:
     rows: RowOptions = RowOptions()
     starts_location: str | None = None
     group: str | None = None
-    pushes_filters: bool | None = None
-    """Whether filters are taken from Spark; None decides by what the session allows."""
+    pushes_filters: bool = False
+    """Whether Spark's filters limit what is read: for who asks each loaded frame one question."""
 
 
 def parse(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
@@ -149,8 +151,27 @@ def parse(options: Mapping[str, str], *, is_streaming: bool) -> SourceOptions:
         rows=parse_rows(given),
         starts_location=reader.text("startsLocation"),
         group=_group(reader),
-        pushes_filters=None if "pushfilters" not in given else reader.flag("pushFilters"),
+        pushes_filters=reader.flag(PUSH_FILTERS),
     )
+
+
+def check(options: Mapping[str, str]) -> None:
+    """Refuse what is wrong for a batch and for a stream alike.
+
+    So it is told by `load()`: what a reader refuses is told by the query, and by that of a stream
+    in the midst of its plans.
+    """
+    of_batch, of_stream = (_refusal(options, is_streaming=one) for one in (False, True))
+    if of_batch is not None and str(of_batch) == str(of_stream):
+        raise of_batch
+
+
+def _refusal(options: Mapping[str, str], *, is_streaming: bool) -> InvalidOption | None:
+    try:
+        parse(options, is_streaming=is_streaming)
+    except InvalidOption as error:
+        return error
+    return None
 
 
 def _refuse_unknown(given: Mapping[str, str]) -> None:
@@ -214,9 +235,20 @@ class _Reader:
         text = self.text(name)
         if text is None:
             return None
-        if not text.isdigit():
+        if not text.isdigit() or int(text) > _TIMESTAMP_MS_MAX:
             raise InvalidOption(f"{name} is {text!r}; it must be milliseconds since 1970")
         return int(text)
+
+    def timestamps_ms(self, name: str) -> Positions | None:
+        """Below 0 are Kafka's codes for offsets: -3, say, is where the latest record is."""
+        found = self.numbers(name)
+        for place, at_ms in (found or {}).items():
+            if not 0 <= at_ms <= _TIMESTAMP_MS_MAX:
+                raise InvalidOption(
+                    f"{name} has {at_ms} for {place}; times are milliseconds since 1970, and the"
+                    f" earliest and latest offset are said by {name.removesuffix('ByTimestamp')}"
+                )
+        return found
 
     def numbers(self, name: str) -> Positions | None:
         text = self.text(name)
@@ -298,7 +330,7 @@ def _bound(reader: _Reader, side: str, default: str, unmatched: Unmatched) -> Bo
     timestamp_ms = reader.timestamp_ms(single)
     if timestamp_ms is not None:
         return Bound(single, timestamp_ms=timestamp_ms, unmatched=unmatched)
-    timestamps_ms = reader.numbers(several)
+    timestamps_ms = reader.timestamps_ms(several)
     if timestamps_ms is not None:
         return Bound(several, timestamps_ms=timestamps_ms, unmatched=unmatched)
     option = f"{side}Offsets"

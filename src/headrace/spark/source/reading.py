@@ -321,7 +321,8 @@ def report_loss(
 def recreated(topic: str) -> TopicRecreated:
     """The error for a topic that is another one by now."""
     return TopicRecreated(
-        f"topic {topic!r} was deleted and made again since this query began: its offsets are"
-        " other records now. Begin anew with a new checkpoint (and a new startsLocation), or set"
+        f"topic {topic!r} is not the one that this query began with: it was deleted and made again,"
+        " or these are brokers of another cluster. Its offsets are other records now. Begin anew"
+        " with a new checkpoint and startsLocation (a pipeline: with another lake), or set"
         " failOnDataLoss=false to read the new topic from its beginning"
     )

@@ -3,7 +3,6 @@
 The parameters have the names that Spark calls them by.
 """
 
-import sys
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
@@ -11,7 +10,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.spark.carrying import Carrier
-from headrace.spark.source.options import client_properties, parse, parse_rows
+from headrace.spark.source.options import check, client_properties, parse, parse_rows
 from headrace.spark.source.rows import Decoder, row_schema
 
 if TYPE_CHECKING:
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
         DataSourceStreamWriter,
         DataSourceWriter,
     )
-
-_PUSHING_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class DefaultSource(Carrier, DataSource):
@@ -34,6 +31,7 @@ class DefaultSource(Carrier, DataSource):
 
     def schema(self) -> StructType:
         """The stock connector's columns, or those of the payload, as far as they are asked for."""
+        check(self.options)
         rows = parse_rows(self.options)
         schema = row_schema(
             rows.columns,
@@ -47,10 +45,7 @@ class DefaultSource(Carrier, DataSource):
         from headrace.spark.source.batch_reader import BatchReader, FilteringBatchReader
 
         options = parse(self.options, is_streaming=False)
-        pushes = options.pushes_filters
-        if pushes is None:
-            pushes = _PUSHING_WORKER in sys.modules
-        kind = FilteringBatchReader if pushes else BatchReader
+        kind = FilteringBatchReader if options.pushes_filters else BatchReader
         return kind(options, schema, self._decoder())
 
     def streamReader(self, schema: StructType) -> "DataSourceStreamReader":  # noqa: N802

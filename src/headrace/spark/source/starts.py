@@ -27,6 +27,8 @@ class Starts:
 
     positions: Positions
     topic_ids: Mapping[str, Uuid] = field(default_factory=dict)
+    remade: frozenset[str] = frozenset()
+    """Topics that were deleted and made again since: what was read of them before is gone."""
 
 
 def starts_path(location: str) -> Path:
@@ -52,7 +54,7 @@ def load(path: Path) -> Starts | None:
         if kept["version"] != _VERSION:
             raise ValueError(f"version {kept['version']} is not known")
         ids = {topic: from_text(text) for topic, text in kept["topicIds"].items()}
-        return Starts(from_spark(kept["offsets"]), ids)
+        return Starts(from_spark(kept["offsets"]), ids, frozenset(kept.get("remade", ())))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise SourceError(f"{path} is damaged ({error!r}); restore it from a backup") from error
 
@@ -64,6 +66,8 @@ def save(path: Path, starts: Starts) -> None:
         "offsets": to_spark(starts.positions),
         "topicIds": {topic: to_text(starts.topic_ids[topic]) for topic in sorted(starts.topic_ids)},
     }
+    if starts.remade:
+        content["remade"] = sorted(starts.remade)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,10 @@
 """Where a stream stands and how far it may go next: the decisions of a stream's planning process.
 
 Topics are remembered by id from the first moment on (and beyond it, where starts are kept), so
-that one which was deleted and made again is noticed, whatever its offsets.
+that one which was deleted and made again is noticed, whatever its offsets. Where that is allowed a
+micro-batch takes its partitions back to 0 and reads nothing of them; the next one reads. So what
+Spark has written down says of itself which records it means, and the new id is kept only after.
+A crash before that finds the old id, and does the same again.
 """
 
 import logging
@@ -37,9 +40,9 @@ class StreamPlan:
         self._path = None if location is None else starts.starts_path(location)
         self._kept = None if self._path is None else starts.load(self._path)
         self._topic_ids: dict[str, Uuid] = {} if self._kept is None else dict(self._kept.topic_ids)
-        self._begun_anew: set[str] = set()
-        self._restarted: Positions = {}
-        """Partitions of such topics, with the old positions from which they are at 0."""
+        self._remade = frozenset() if self._kept is None else self._kept.remade
+        self._replaced: dict[str, Uuid] = {}
+        """Topics that were made again, with the ids of those that positions may still be of."""
         self._gone: set[TopicPartition] = set()
         self._has_begun = False
         self._target: Positions | None = None
@@ -68,6 +71,8 @@ class StreamPlan:
         self._newest = dict(ends)
         if self._target is not None:
             ends = {place: min(ends.get(place, at), at) for place, at in self._target.items()}
+        if (anew := self._taken_back(start, ends)) is not None:
+            return anew
         begin = self._checked(start, ends)
         ends = {place: at for place, at in ends.items() if place in begin or at}
         waiting = backlog(begin, ends)
@@ -84,13 +89,14 @@ class StreamPlan:
         return end
 
     def shares(self, start: Positions, end: Positions) -> list[Share]:
-        """The tasks of a micro-batch; the same for the same positions."""
+        """The tasks of a micro-batch; the same for the same positions.
+
+        Offsets of a topic that was made again since they were planned are of records that are gone.
+        """
         self._has_begun = True
         self._topics()
-        begin = {
-            place: 0 if self._restarted.get(place) == at else at for place, at in start.items()
-        }
-        ranges = ranges_between(begin, end, self._topic_ids)
+        there = {place: at for place, at in end.items() if place.topic not in self._replaced}
+        ranges = ranges_between(start, there, self._topic_ids)
         return shares_of(ranges, self._options.tasks_min, self._options.task_rows_max)
 
     @property
@@ -110,25 +116,34 @@ class StreamPlan:
             return False
         return rows < rows_min and self._clock() - self._batch_at < self._options.delay_s_max
 
+    def _taken_back(self, start: Positions, ends: Positions) -> Positions | None:
+        """Where the stream stands once topics that were made again are at 0; None if it does.
+
+        The positions are then those of the new topics alone, and their ids can be kept.
+        """
+        if not any(at and place.topic in self._replaced for place, at in start.items()):
+            if self._replaced:
+                self._replaced.clear()
+                self._keep_ids()
+            return None
+        taken = {place: 0 if place.topic in self._replaced else at for place, at in start.items()}
+        for place in taken.keys() - ends.keys():
+            self._report_gone(place, start[place])
+        return {place: at for place, at in taken.items() if place in ends}
+
     def _checked(self, start: Positions, ends: Positions) -> Positions:
         """The true beginning of the next batch, after a look at what is gone."""
         is_fatal = self._options.fails_on_data_loss
         begin: Positions = {}
         for place, at in start.items():
-            if place.topic in self._begun_anew:
-                self._restarted[place] = at
             if place not in ends:
                 self._report_gone(place, at)
-            elif self._restarted.get(place) == at:
-                begin[place] = 0
             elif ends[place] < at:
                 earliest = self._brokers.offsets({place: EARLIEST})[place]
                 report_loss(place, ends[place], at, earliest, ends[place], is_fatal=is_fatal)
                 begin[place] = ends[place]
             else:
-                self._restarted.pop(place, None)
                 begin[place] = at
-        self._begun_anew.clear()
         return begin
 
     def _report_gone(self, place: TopicPartition, at: int) -> None:
@@ -173,11 +188,18 @@ class StreamPlan:
                 logger.warning(
                     "topic %s was deleted and made again: it is read from its beginning", topic.name
                 )
-                self._begun_anew.add(topic.name)
+                self._replaced.setdefault(topic.name, known)
+                self._remade |= {topic.name}
             self._topic_ids[topic.name] = topic.topic_id
             is_news = True
-        if is_news and self._kept is not None:
-            self._kept = starts.Starts(self._kept.positions, dict(self._topic_ids))
+        if is_news:
+            self._keep_ids()
+
+    def _keep_ids(self) -> None:
+        """Of each topic the id that the positions of the stream are of."""
+        if self._kept is not None:
+            ids = {**self._topic_ids, **self._replaced}
+            self._kept = starts.Starts(self._kept.positions, ids, self._remade)
             self._keep()
 
     def _keep(self) -> None:

@@ -1,5 +1,6 @@
 """A version of a table as a DataFrame, read by Spark's own Parquet reader."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.lake.commits import AddedFile
@@ -10,6 +11,11 @@ from headrace.spark.tables.schemas import schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+_NUMBER, _FILE, _NAME, _ROW = "__number", "__file", "__name", "__row"
+_ROW_BITS = 36
+"""So many bits of a row's number are for its place in the file; a file has 128 MB at most."""
 
 
 def table_frame(spark: "SparkSession", table: Table, version: int | None = None) -> "DataFrame":
@@ -24,16 +30,65 @@ def table_frame(spark: "SparkSession", table: Table, version: int | None = None)
         return spark.createDataFrame([], schema)
     if not all(_is_told_by_its_folder(file) for file in files):
         return _by_python(spark, table, fixed)
-    frame = (
+    frame = _by_spark(spark, table, files, schema)
+    return frame.select(*(frame[quoted(name)] for name in schema.names))
+
+
+def first_rows(
+    spark: "SparkSession", table: Table, version: int, keys: Sequence[str]
+) -> "DataFrame":
+    """Of a version's rows with the same keys the one that came first.
+
+    Each column is chosen by itself, by one order, so that Spark reads those only that are used.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    rows = _numbered(spark, table, version)
+    names = [field.name for field in table.schema_at(version)]
+    chosen = [
+        F.min_by(F.col(quoted(name)), F.col(_NUMBER)).alias(name)
+        for name in names
+        if name not in keys
+    ]
+    by = [F.col(quoted(key)) for key in keys]
+    found = rows.groupBy(*by).agg(*chosen) if chosen else rows.select(*by).distinct()
+    return found.select(*map(quoted, names))
+
+
+def _numbered(spark: "SparkSession", table: Table, version: int) -> "DataFrame":
+    """A version's rows with numbers that grow in the order in which they came."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    files = table.arrived(version)
+    if not all(_is_told_by_its_folder(file) for file in files):
+        rows = _by_python(spark, table, version, commitVersion="true")
+        # Its tasks have the files in order, and each its rows.
+        return rows.withColumn(_NUMBER, F.monotonically_increasing_id())
+    schema = schema_of(table.schema_at(version))
+    if not files:
+        return spark.createDataFrame([], schema).withColumn(_NUMBER, F.lit(0).cast("long"))
+    names = [file.path.rpartition("/")[2] for file in files]
+    numbers = spark.createDataFrame(list(enumerate(names)), f"{_FILE} long, {_NAME} string")
+    frame = _by_spark(spark, table, files, schema)
+    place = frame.metadataColumn("_metadata")
+    rows = frame.select("*", place["file_name"].alias(_NAME), place["row_index"].alias(_ROW))
+    number = F.shiftleft(F.col(_FILE), _ROW_BITS) + F.col(_ROW)
+    placed = rows.join(F.broadcast(numbers), _NAME).withColumn(_NUMBER, number)
+    return placed.drop(_NAME, _FILE, _ROW)
+
+
+def _by_spark(
+    spark: "SparkSession", table: Table, files: Sequence[AddedFile], schema: "StructType"
+) -> "DataFrame":
+    return (
         spark.read.schema(schema)
         .option("basePath", str(table.place.absolute()))
         .option("__globPaths__", "false")
         .parquet(*(str((table.place / file.path).absolute()) for file in files))
     )
-    return frame.select(*(frame[quoted(name)] for name in schema.names))
 
 
-def _by_python(spark: "SparkSession", table: Table, version: int) -> "DataFrame":
+def _by_python(spark: "SparkSession", table: Table, version: int, **options: str) -> "DataFrame":
     """Slower, but the partitions' values come from the log."""
     from headrace.spark.tables.source import TableSource
 
@@ -43,6 +98,7 @@ def _by_python(spark: "SparkSession", table: Table, version: int) -> "DataFrame"
         table=table.name,
         generation=str(table.generation),
         version=str(version),
+        **options,
     )
     return reader.load()
 

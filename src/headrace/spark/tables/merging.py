@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.lake.change_events import IS_DELETE
-from headrace.lake.changes import ChangeRules
+from headrace.lake.changes import ChangeRules, is_applied
 from headrace.lake.commits import AddedFile, Token
 from headrace.lake.data_files import DataFile, FileWriter, remove_files
 from headrace.lake.errors import FilesChanged
@@ -105,16 +105,14 @@ def apply_changes_by_tasks(
 ) -> int:
     """Like `lake.changes.apply_changes`, for events that are too many for the driver.
 
-    Decided rows are staged like the events, and merged into the target first and the history last.
+    Decided rows are staged like the events, and merged into the history first and the target last.
     """
-    if history.has(token):
+    if is_applied(table, history, token):
         return table.version
     rows, known = _decide(spark, table, history, staged, rules)
-    if not table.has(token):
-        how = Upsert(rules.row_keys, delete=IS_DELETE)
-        upsert_by_tasks(spark, table, rows, how, token, lineage)
     upsert_by_tasks(spark, history, known, Upsert(rules.history_keys), token, lineage)
-    return table.version
+    how = Upsert(rules.row_keys, delete=IS_DELETE)
+    return upsert_by_tasks(spark, table, rows, how, token, lineage)
 
 
 def _merge(

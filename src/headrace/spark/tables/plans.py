@@ -23,6 +23,7 @@ class Versions(Protocol):
     name: str
 
     def snapshot(self, version: int, *, with_versions: bool = True) -> list[AddedFile]: ...
+    def arrived(self, version: int) -> list[AddedFile]: ...
     def added(self, after_version: int, to_version: int) -> list[AddedFile]: ...
 
 
@@ -80,9 +81,15 @@ def advanced(table: Versions, start: Position, newest: int, files_max: int | Non
 def planned(
     table: Versions, start: Position, end: Position, *, with_versions: bool = True
 ) -> list[AddedFile]:
-    """The files between two positions."""
+    """The files between two positions, in the order in which their rows came.
+
+    A snapshot in parts is read in the order of the files' names, which a joined file does not
+    change for the parts to come.
+    """
     if start.version >= 0:
         return table.added(start.version, end.version)
+    if start.snapshot is None and end.snapshot is None:
+        return table.arrived(end.version)
     snapshot = end.version if end.snapshot is None else end.snapshot
     if start.snapshot is not None:
         # A snapshot that was begun is finished before any commit behind it is read.

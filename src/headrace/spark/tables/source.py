@@ -3,8 +3,9 @@
 A merged view of a lambda pipeline is read as a batch only, both layers as one. Options: `root`
 and `table`, `generation`, `startingVersion` (0 is everything, n the rows of
 commit n and later ones), `maxFilesPerTrigger`, `columns` (names joined by commas),
-`commitVersion`, which adds the column `_commit_version`, and in batch `version`, the one to read,
-and `view`, the entry of a merged view as JSON where it is not the one that the catalog has.
+`commitVersion`, which adds the column `_commit_version` and has tasks read rows in the order in
+which they came, and in batch `version`, the one to read, and `view`, the entry of a merged view as
+JSON where it is not the one that the catalog has.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
@@ -204,8 +205,8 @@ class TableReader(_Reading, DataSourceReader):
         newest = table.version if self._options.version is None else self._options.version
         if after >= 0:
             return _partitions(table, table.added(after, newest))
-        with_versions = self._options.commit_version
-        return _partitions(table, table.snapshot(newest, with_versions=with_versions))
+        in_order = self._options.commit_version
+        return _partitions(table, table.arrived(newest) if in_order else table.files(newest))
 
 
 class TableStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -1,10 +1,12 @@
 """Options: the stock connector's spellings, and refusals that name what is wrong."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from headrace.spark.source.errors import InvalidOption
 from headrace.spark.source.offsets import EARLIEST, LATEST, TopicPartition
-from headrace.spark.source.options import Unmatched, parse, parse_rows
+from headrace.spark.source.options import Unmatched, check, parse, parse_rows
 
 ORDERS = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
 
@@ -70,6 +72,13 @@ def test_properties_of_the_client_lose_their_prefix_and_are_not_shown() -> None:
         ({**ORDERS, "subscribePattern": "o.*"}, "subscribe and subscribePattern are given"),
         ({**ORDERS, "startingOffsets": "{orders: 3}"}, "startingOffsets is"),
         ({**ORDERS, "startingOffsets": '{"orders": {"0": -3}}'}, "below -2"),
+        ({**ORDERS, "startingTimestamp": "-1"}, "startingTimestamp is '-1'; it must be milli"),
+        ({**ORDERS, "startingTimestamp": str(1 << 63)}, "it must be milliseconds since 1970"),
+        (
+            {**ORDERS, "startingOffsetsByTimestamp": '{"orders": {"0": 5, "1": -3}}'},
+            "startingOffsetsByTimestamp has -3 for orders-1; times are milliseconds since 1970, and"
+            " the earliest and latest offset are said by startingOffsets",
+        ),
         ({**ORDERS, "endingOffsets": "latest"}, "a stream has no end"),
         ({**ORDERS, "maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger is '0'"),
         ({**ORDERS, "maxBytesPerTrigger": "1g"}, "maxBytesPerTrigger is '1g'"),
@@ -104,6 +113,30 @@ def test_what_cannot_be_is_refused_by_name(given: dict[str, str], told: str) -> 
 def test_a_batch_in_which_nothing_would_come_is_refused(given: dict[str, str]) -> None:
     with pytest.raises(InvalidOption, match="nothing would come"):
         parse({**ORDERS, **given}, is_streaming=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "is_refused"),
+    [
+        ({"maxOffsetPerTrigger": "5"}, True),
+        ({"maxOffsetsPerTrigger": "five"}, True),
+        ({"endingOffsets": "latest"}, False),
+        ({"startingOffsets": "latest"}, False),
+        ({"endingOffsets": "earliest"}, False),
+        ({}, False),
+    ],
+)
+def test_what_is_wrong_for_batches_and_streams_is_refused_before_it_is_known_which_it_is(
+    given: dict[str, str], is_refused: bool
+) -> None:
+    with pytest.raises(InvalidOption) if is_refused else nullcontext():
+        check({**ORDERS, **given})
+
+
+def test_an_end_by_time_is_no_code_of_kafkas() -> None:
+    given = {**ORDERS, "endingOffsetsByTimestamp": '{"orders": {"0": -3}}'}
+    with pytest.raises(InvalidOption, match=r"has -3 for orders-0; .* are said by endingOffsets"):
+        parse(given, is_streaming=False)
 
 
 def test_subscriptions_choose_partitions() -> None:

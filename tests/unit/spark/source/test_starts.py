@@ -12,9 +12,11 @@ from headrace.spark.source.starts import Starts, load, save, starts_path
 
 def test_starts_come_back_as_they_were_kept(tmp_path: Path) -> None:
     path = starts_path(str(tmp_path / "new" / "folder"))
-    starts = Starts({TopicPartition("t", 0): 3, TopicPartition("t", 10): 4}, {"t": random_uuid()})
-    save(path, starts)
-    assert load(path) == starts
+    positions = {TopicPartition("t", 0): 3, TopicPartition("t", 10): 4}
+    for remade in (frozenset[str](), frozenset({"t"})):
+        starts = Starts(positions, {"t": random_uuid()}, remade)
+        save(path, starts)
+        assert load(path) == starts
     assert [found.name for found in path.parent.iterdir()] == ["starts.json"]
 
 

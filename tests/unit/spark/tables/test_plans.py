@@ -30,6 +30,9 @@ class Commits:
     def snapshot(self, version: int, *, with_versions: bool = True) -> list[AddedFile]:
         return [file for file in self.files if file.version <= version]
 
+    def arrived(self, version: int) -> list[AddedFile]:
+        return self.snapshot(version)
+
     def added(self, after_version: int, to_version: int) -> list[AddedFile]:
         return [file for file in self.files if after_version < file.version <= to_version]
 
