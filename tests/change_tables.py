@@ -117,12 +117,16 @@ class ChangedTable:
 
     def repeat(self, *changes: Change) -> None:
         """The batch again, under the same token."""
+        self.write(changes, Token("writer", self.batch))
+
+    def write(self, changes: Iterable[Change], token: Token) -> None:
+        """A batch of whichever flow."""
         apply_changes(
             self.target,
             self.history,
             events_of(changes, self.sequence_type),
             ChangeRules(("key",), "sequence", "is_delete", self.scd_type),
-            Token("writer", self.batch),
+            token,
             LINEAGE,
         )
 

@@ -2,14 +2,18 @@
 
     python -m tests.cluster_job MASTER SERVERS INPUT BATCH_OUTPUT STREAM_OUTPUT CHECKPOINT PYTHON
 
-Without PYTHON the workers run the driver's. Prints what it counted, as JSON. It runs in a process
-of its own, as a process has one session.
+Without PYTHON the workers run the driver's. Prints what it counted and which Python the workers
+ran, as JSON. It runs in a process of its own, as a process has one session.
 """
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 from headrace.spark.session import PYTHON, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def main(
@@ -25,7 +29,7 @@ def main(
     kafka = {"kafka.bootstrap.servers": servers}
     read = {**kafka, "subscribe": source, "startingOffsets": "earliest"}
     rows = spark.read.format("headrace").options(**read).load()
-    print(json.dumps({"count": rows.count()}))
+    print(json.dumps({"count": rows.count(), "python": python_of(spark)}))
     rows.select("key", "value").write.format("headrace").mode("append").options(
         **kafka, topic=batch_output
     ).save()
@@ -41,6 +45,17 @@ def main(
     )
     query.awaitTermination()
     spark.stop()
+
+
+def python_of(spark: "SparkSession") -> str:
+    """The Python that tasks run."""
+    from pyspark.sql.functions import udf
+    from pyspark.sql.types import StringType
+
+    running = udf(lambda: sys.executable, StringType())
+    (row,) = spark.range(1).select(running().alias("python")).collect()
+    found: str = row["python"]
+    return found
 
 
 if __name__ == "__main__":

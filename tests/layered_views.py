@@ -19,6 +19,7 @@ from headrace.lake.commits import Token
 from headrace.lake.head import Head
 from headrace.lake.lineage import Lineage
 from headrace.lake.merging import COMMIT_VERSION, covered_version, forget_covered, reached_version
+from headrace.lake.reading import read_batches
 from tests.lakes import appended, written
 
 Record = tuple[int, str, int, int]
@@ -41,8 +42,10 @@ _INTERRUPTED, _STEPS_MAX = 0.25, 6
 
 
 def totals(records: Iterable[Record]) -> Totals:
-    """The view by brute force: of each id once, wherever and however late it came."""
-    once = {record[0]: record for record in records}
+    """The view by brute force: of each id the first, wherever and however late it came."""
+    once: dict[int, Record] = {}
+    for record in records:
+        once.setdefault(record[0], record)
     hits: Counter[tuple[str, int]] = Counter()
     size: Counter[tuple[str, int]] = Counter()
     largest: dict[tuple[str, int], int] = {}
@@ -55,7 +58,10 @@ def totals(records: Iterable[Record]) -> Totals:
 
 
 def random_records(rng: random.Random, sent: list[Record], now: int) -> list[Record]:
-    """Some new records, of which some are late by hours, and some that came before."""
+    """Some new records, of which some are late by hours, and some whose ids came before.
+
+    Those say something else at times, as by a sender that has mended a record and sends it again.
+    """
     first = len({record[0] for record in sent})
     fresh = [
         (
@@ -67,7 +73,9 @@ def random_records(rng: random.Random, sent: list[Record], now: int) -> list[Rec
         for number in range(rng.randrange(1, 6))
     ]
     again = rng.sample(sent, min(len(sent), rng.randrange(4)))
-    mixed = fresh + again + rng.sample(fresh, len(fresh) // 3)
+    again += rng.sample(fresh, len(fresh) // 3)
+    mended = [(one, f"/{rng.randrange(3)}", minute, size + 1) for one, _, minute, size in again]
+    mixed = fresh + [rng.choice(pair) for pair in zip(again, mended, strict=True)]
     rng.shuffle(mixed)
     return mixed
 
@@ -154,7 +162,13 @@ class Layers:
         """As `views.ComputedView` does it, with the moments at which others may come between."""
         version = reached_version(self.speed, INPUT)
         yield
-        rows = self.input.rows(version).to_pylist()
+        place, schema = self.input.place, self.input.schema
+        batches = (
+            batch
+            for file in self.input.arrived(version)
+            for batch in read_batches(place, file, schema, ())
+        )
+        rows = [row for batch in batches for row in batch.to_pylist()]
         records = [tuple(row[name] for name in COLUMNS) for row in rows]
         files = written(self.batch, _rows(totals(records)))
         yield

@@ -164,6 +164,11 @@ class Node:
         return f"{HOST}:{self.port}"
 
     @property
+    def bootstrap_servers(self) -> str:
+        """What clients call it."""
+        return self.address
+
+    @property
     def data(self) -> Path:
         """The data directory, unless the test set `log.dirs` itself."""
         return self.directory / "data"

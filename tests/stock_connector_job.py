@@ -2,19 +2,26 @@
 
     python -m tests.stock_connector_job SERVERS JARS DIRECTORY INPUT BATCH STREAM REALTIME
 
-It runs in a process of its own, as jars are taken when the JVM starts.
+It prints how much it has read, and the rows of what was captured into the directory. It runs in a
+process of its own, as jars are taken when the JVM starts.
 """
 
 import json
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, TopicPartition
 
 from headrace.spark.session import open_session
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 REALTIME_S_MAX = 90.0
+CAPTURED = ("avro", "parquet")
+"""Formats of captured files, each in a folder of its own."""
 
 
 def main(
@@ -48,8 +55,31 @@ def main(
     await_records(servers, realtime, count)
     assert query.isActive, query.exception()
     query.stop()
-    print(json.dumps({"count": count}))
+    captured = {suffix: captured_rows(spark, suffix, directory) for suffix in CAPTURED}
+    print(json.dumps({"count": count, "captured": captured}))
     spark.stop()
+
+
+def captured_rows(spark: "SparkSession", suffix: str, directory: str) -> list[list[object]]:
+    """What Spark finds in captured files, in the order of their offsets."""
+    from pyspark.sql.functions import unix_millis
+
+    reader = spark.read.format(suffix).option("recursiveFileLookup", "true")
+    rows = reader.load(str(Path(directory) / suffix)).orderBy("offset")
+    times = rows.withColumn("timestamp", unix_millis("timestamp"))
+    return [
+        [
+            *(row[name] for name in ("topic", "partition", "offset", "timestamp")),
+            *(text(row["key"]), text(row["value"])),
+            [[header["key"], text(header["value"])] for header in row["headers"]],
+        ]
+        for row in times.collect()
+    ]
+
+
+def text(value: bytes | None) -> str | None:
+    """Bytes as JSON can have them."""
+    return None if value is None else bytes(value).hex()
 
 
 def await_records(servers: str, topic: str, count: int) -> None:

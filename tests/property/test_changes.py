@@ -26,7 +26,7 @@ from headrace.lake.data_files import FileWriter
 from headrace.lake.tables import Table
 from headrace.spark.tables import merging
 from tests import parcels_here
-from tests.change_tables import LINEAGE, Change, ChangedTable, Crash, events_of
+from tests.change_tables import LINEAGE, Change, ChangedTable, Crash, delete, events_of
 
 changes = st.builds(
     Change,
@@ -68,6 +68,37 @@ def test_type_2_is_the_time_line_of_each_key(
     assert table.rows() == versions([event for events, *_ in batches for event in events])
 
 
+new_then_old = [("a", [Change("a", 9)]), ("b", [Change("a", 5)])]
+deleted_then_old = [
+    *(("a", [Change("a", 1)]), ("b", []), ("a", [delete("a", 9)])),
+    ("b", [Change("a", 5)]),
+]
+
+
+@settings(max_examples=settings().max_examples // 3, deadline=None)
+@example(batches=new_then_old, dies=["history"])
+@example(batches=new_then_old, dies=["target"])
+@example(batches=deleted_then_old, dies=["", "", "history"])
+@example(batches=deleted_then_old, dies=["", "", "target"])
+@given(
+    batches=st.lists(st.tuples(st.sampled_from("ab"), st.lists(changes, max_size=5)), max_size=8),
+    dies=st.lists(st.sampled_from(["", "", "history", "target"]), max_size=12),
+)
+def test_a_batch_that_died_may_come_again_after_those_of_other_flows(
+    batches: list[tuple[str, list[Change]]], dies: list[str]
+) -> None:
+    """ARC-4: what one flow has written counts for the others, though it died before its end."""
+    # Of equal events the later counts, and which one that is is not what this is about.
+    given = [
+        (flow, [e._replace(value=f"{e.sequence}") for e in events]) for flow, events in batches
+    ]
+    events = [event for _, events in given for event in events]
+    for scd_type, truth in ((1, newest_rows(events)), (2, versions(events))):
+        table = ChangedTable(scd_type)
+        feed_by_flows(table, given, dies)
+        assert table.rows() == truth
+
+
 lake_batches = st.lists(st.tuples(st.lists(changes, max_size=8), st.booleans()), max_size=4)
 two_versions = [([Change("a", 1, "x")], False), ([Change("a", 2, "y")], False)]
 
@@ -85,8 +116,8 @@ def test_delta_tables_agree_whatever_dies_between_their_commits(
             for number, (given, dies) in enumerate(batches):
                 if dies:
                     with contextlib.suppress(Crash):
-                        table.apply(number, given, history=Dying(table.history))
-                table.apply(number, given, history=table.history)
+                        table.apply(number, given, target=Dying(table.target))
+                table.apply(number, given, target=table.target)
             assert table.rows() == truth
 
 
@@ -137,10 +168,10 @@ class LakeTables:
             history_schema(columns, keys=["key"], sequence_by="sequence"),
         )
 
-    def apply(self, batch: int, events: list[Change], history: KeyedTable) -> None:
+    def apply(self, batch: int, events: list[Change], target: KeyedTable) -> None:
         apply_changes(
-            self.target,
-            history,
+            target,
+            self.history,
             self.events(events),
             ChangeRules(("key",), "sequence", "is_delete", self.scd_type),
             Token("writer", batch),
@@ -155,8 +186,8 @@ class LakeTables:
             files = merging.staged_files(str(scratch), rows.schema, writer.close())
         merging.apply_changes_by_tasks(
             cast(Any, None),
-            self.target,
-            DyingAtExchange(self.history) if dies else self.history,
+            DyingAtExchange(self.target) if dies else self.target,
+            self.history,
             merging.Staged(files, rows.nbytes),
             ChangeRules(("key",), "sequence", "is_delete", self.scd_type),
             Token("writer", batch),
@@ -174,7 +205,7 @@ class LakeTables:
 
 
 class DyingAtExchange(Table):
-    """The history likewise, for what tasks have merged."""
+    """The target likewise, for what tasks have merged."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table.name, table.place)
@@ -185,7 +216,7 @@ class DyingAtExchange(Table):
 
 @dataclass
 class Dying:
-    """A history whose process ends before its commit."""
+    """A target whose process ends before its commit, which is the last."""
 
     table: Table
 
@@ -218,6 +249,23 @@ def feed(table: ChangedTable, events: list[Change], fate: str, *, is_repeated: b
         table.repeat(*events)
     if is_repeated:
         table.repeat(*events)
+
+
+def feed_by_flows(
+    table: ChangedTable, batches: list[tuple[str, list[Change]]], dies: list[str]
+) -> None:
+    """Let flows write by turns: one that dies makes room for the next, and tries again later."""
+    queues = {flow: [n for n, (of, _) in enumerate(batches) if of == flow] for flow in "ab"}
+    turns = itertools.cycle("ab")
+    fates = iter(dies)
+    for flow in itertools.takewhile(lambda _: any(queues.values()), turns):
+        if queues[flow]:
+            number = queues[flow][0]
+            fate = next(fates, "")
+            table.history.crashes, table.target.crashes = fate == "history", fate == "target"
+            with contextlib.suppress(Crash):
+                table.write(batches[number][1], Token(flow, number))
+                queues[flow].pop(0)
 
 
 def deciding(events: list[Change]) -> list[Change]:

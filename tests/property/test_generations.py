@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from headrace.lake.catalog import Lake, MergedViewEntry
@@ -92,7 +92,7 @@ class Played:
 
     def back(self) -> None:
         if earlier := self.state.last_switch():
-            check_way_back(self.pipeline, earlier)
+            check_way_back(self.lake.catalog(), self.pipeline, earlier)
             self.lake.switch(earlier)
             self.state.forget_switch()
             self.state.note_building({})
@@ -121,6 +121,7 @@ DOINGS: dict[str, Callable[[Played], None]] = {
 
 
 @settings(max_examples=20)
+@example(doings=["replay", "turn", "run", "turn", "back"])
 @given(doings=st.lists(st.sampled_from(sorted(DOINGS)), max_size=12))
 def test_a_run_goes_on_only_with_what_was_built_from_the_input_that_counts(
     doings: list[str],

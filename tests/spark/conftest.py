@@ -28,6 +28,12 @@ FOLDER = Path(__file__).parent
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """What runs for minutes, over few rows, gains nothing by the better compiler and by threads that
 collect: tests take a third less of a processor without."""
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Code that is made for a query and compiled costs more than it saves where rows are few: without,
+the shared session takes a fifth less of a processor. Other sessions of tests are as a user's."""
 CLUSTERS = {"test_cluster.py", "test_pipeline_cluster.py"}
 """Files whose tests share the clusters."""
 KILLS = {"test_pipeline_kills.py", "test_sink_kills.py"}
@@ -108,6 +114,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
             "spark.driver.memory": "2g",
             "spark.sql.warehouse.dir": str(place / "warehouse"),
             "spark.local.dir": str(place / "local"),
+            **INTERPRETED,
         },
     )
     yield session

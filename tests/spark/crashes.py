@@ -22,8 +22,9 @@ def fails_behind_the_commit(
     tell = FlowBatches._tell
 
     def cut(self: FlowBatches, batch: int, *of_it: Any) -> None:
-        this = (self.flow, batch)
-        if batch < batches.get(self.flow, 0) and this not in failed:
+        flow = self.lineage.flow
+        this = (flow, batch)
+        if batch < batches.get(flow, 0) and this not in failed:
             failed.append(this)
             lose_state(self.state.checkpoint, batch + 1)
             raise HeadraceError("the power is gone")

@@ -4,7 +4,8 @@ from tests.spark.pipeline_folders import PipelineFolder
 
 SCHEMA = "id LONG"
 TABLES = """
-CREATE STREAMING TABLE raw.numbers AS SELECT id, partition, offset FROM STREAM(sources.events);
+CREATE STREAMING TABLE raw.numbers AS
+SELECT id, id div 400 * 200 + id % 200 AS pair, partition, offset FROM STREAM(sources.events);
 
 CREATE MERGED VIEW refined.parity MERGE (n SUM, total SUM) AS
 SELECT id % 2 AS odd, count(*) AS n, sum(id) AS total FROM STREAM(raw.numbers) GROUP BY id % 2;
@@ -21,6 +22,50 @@ CREATE FLOW past AS AUTO CDC INTO trusted.past FROM STREAM(residues) KEYS (resid
 APPLY AS DELETE WHEN is_gone SEQUENCE BY id COLUMNS * EXCEPT (is_gone) STORED AS SCD TYPE 2;
 """
 """The largest number of each residue, and all of them, each until the next; some are deletes."""
+
+REMEMBERED = """
+from headrace import pipelines as dp
+from pyspark.sql import functions as F
+
+
+def numbers():
+    at = F.timestamp_seconds(F.col("id") + 1_000)
+    rows = dp.read_stream("raw.numbers").withColumn("at", at)
+    return rows.withWatermark("at", "400 seconds")
+
+
+@dp.table(name="refined.hundreds")
+def hundreds():
+    sums = [F.count("*").alias("n"), F.sum("id").alias("total")]
+    windows = numbers().groupBy(F.window("at", "100 seconds")).agg(*sums)
+    return windows.select((F.unix_seconds("window.start") - 1_000).alias("first"), "n", "total")
+
+
+@dp.table(name="refined.followed")
+def followed():
+    is_followed = F.expr(
+        "b.id = a.id + 250 AND b.id % 3 > 0 AND b.at BETWEEN a.at AND a.at + INTERVAL 300 SECONDS"
+    )
+    joined = numbers().alias("a").join(numbers().alias("b"), is_followed, "left_outer")
+    return joined.select("a.id", F.col("b.id").alias("by"))
+
+
+@dp.table(name="trusted.once")
+def once():
+    return numbers().dropDuplicatesWithinWatermark(["pair"]).select("pair")
+
+
+@dp.merged_view(name="refined.pairs", merge={"n": "sum", "total": "sum"}, deduplicate_by=["pair"])
+def pairs():
+    rows = dp.read_stream("raw.numbers").groupBy((F.col("pair") % 2).alias("odd"))
+    return rows.agg(F.count("*").alias("n"), F.sum("pair").alias("total"))
+"""
+"""What Spark remembers from batch to batch; a number is also its time, in seconds after 1,000: the
+watermark is 0 before any row has come, and would pass over a row of that time.
+
+Numbers that stand 200 apart are a pair, those that stand 250 apart meet in the join, mostly in
+another batch. A number comes less than 400 later than a larger one, so that none is too late.
+"""
 
 
 def numbers(first: int, last: int) -> list[dict[str, object]]:
@@ -63,3 +108,36 @@ def assert_exact_by_key(folder: PipelineFolder, count: int) -> None:
     ]
     assert folder.rows("trusted.past", "__START_AT", "residue", "__END_AT") == sorted(versions)
     assert folder.rows("trusted.past", "id") == sorted(number for number, _, _ in versions)
+
+
+def has_all_remembered(folder: PipelineFolder, count: int) -> bool:
+    """Whether of each kind as much has come as so many numbers make certain."""
+    least = {
+        ("refined.hundreds", "first"): (count - 500) // 100,
+        ("refined.followed", "id"): (count - 250) // 3 * 2,
+        ("trusted.once", "pair"): count // 2,
+    }
+    names = {"refined.pairs", *(table for table, _ in least)}
+    return names <= set(folder.lake.names()) and all(
+        len(folder.rows(*column)) >= rows for column, rows in least.items()
+    )
+
+
+def assert_exact_remembered(folder: PipelineFolder, count: int) -> None:
+    """Windows that the watermark has passed, numbers with those that follow them, pairs once.
+
+    A number that none follows is known for such when the watermark has passed its interval.
+    """
+    watermark = count - 1 - 400
+    closed = [range(first, first + 100) for first in range(0, watermark - 99, 100)]
+    assert folder.rows("refined.hundreds", "first", "n", "total") == [
+        (window.start, 100, sum(window)) for window in closed
+    ]
+    followed = [(number, number + 250) for number in range(count - 250) if (number + 250) % 3]
+    alone = [(number, None) for number in range(watermark - 300) if not (number + 250) % 3]
+    assert folder.rows("refined.followed", "id", "by") == sorted([*followed, *alone])
+    pairs = sorted({number // 400 * 200 + number % 200 for number in range(count)})
+    assert folder.rows("trusted.once", "pair") == pairs
+    assert folder.rows("refined.pairs", "odd", "n", "total") == [
+        (odd, len(pairs[odd::2]), sum(pairs[odd::2])) for odd in (0, 1)
+    ]

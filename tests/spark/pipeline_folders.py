@@ -15,14 +15,17 @@ from headrace.client.reader import RecordReader, Start
 from headrace.lake.catalog import Lake
 from headrace.pipelines.commands import MetricsPort, Overrides, run
 from headrace.testing.process import BrokerProcess
+from tests.nodes import Node
 
+AnyBroker = BrokerProcess | Node
+"""Ours, or Apache Kafka."""
 WAIT_S = 150.0
 
 
 class PipelineFolder:
     """A pipeline's folder, and what its runs have made of the topics."""
 
-    def __init__(self, path: Path, broker: BrokerProcess) -> None:
+    def __init__(self, path: Path, broker: AnyBroker) -> None:
         self.path = path
         self.broker = broker
         path.mkdir(parents=True, exist_ok=True)
@@ -68,7 +71,7 @@ class PipelineFolder:
 class Folder(PipelineFolder):
     """A pipeline's folder, run in the session that all tests share."""
 
-    def __init__(self, path: Path, broker: BrokerProcess, spark: SparkSession) -> None:
+    def __init__(self, path: Path, broker: AnyBroker, spark: SparkSession) -> None:
         super().__init__(path, broker)
         self.spark = spark
 
@@ -148,7 +151,7 @@ def toml(name: str, topic: str, schema: str, **more: str) -> str:
 
 
 def send(
-    broker: BrokerProcess,
+    broker: AnyBroker,
     topic: str,
     values: Iterable[Mapping[str, Any] | bytes],
     timestamp_ms: int = 0,

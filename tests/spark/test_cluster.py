@@ -38,8 +38,8 @@ class Job:
             for number in range(RECORDS):
                 producer.send(self.source, str(number), partition=number % 2)
 
-    def run(self, master: str, *, python: str = "") -> int:
-        """Run on a cluster; how many records it read."""
+    def run(self, master: str, *, python: str = "") -> tuple[int, str]:
+        """Run on a cluster; how many records it read, and the Python of the workers."""
         arguments: Sequence[str] = [
             master,
             self._broker.bootstrap_servers,
@@ -58,12 +58,14 @@ class Job:
             check=False,
         )
         assert done.returncode == 0, done.stderr[-5000:]
-        count: int = json.loads(done.stdout)["count"]
-        return count
+        told = json.loads(done.stdout)
+        return told["count"], told["python"]
 
-    def written(self, topic: str) -> list[int]:
-        values = committed_values(self._broker.bootstrap_servers, topic)
-        return sorted(int(value or b"-1") for value in values)
+    def assert_written(self) -> None:
+        """Every record once, by the batch and by the stream."""
+        for topic in (self.batch_output, self.stream_output):
+            values = committed_values(self._broker.bootstrap_servers, topic)
+            assert sorted(int(value or b"-1") for value in values) == list(range(RECORDS))
 
 
 @pytest.fixture
@@ -74,17 +76,23 @@ def job(broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path) -> Job:
 def test_two_workers_that_do_not_have_headrace_read_and_write_every_record(
     job: Job, cluster: Cluster, plain_python: Path
 ) -> None:
-    assert job.run(cluster.master, python=str(plain_python)) == RECORDS
-    assert job.written(job.batch_output) == list(range(RECORDS))
-    assert job.written(job.stream_output) == list(range(RECORDS))
+    python = str(plain_python)
+    assert job.run(cluster.master, python=python) == (RECORDS, python)
+    job.assert_written()
+
+
+def test_workers_run_the_drivers_own_python_where_no_other_is_named(
+    job: Job, cluster: Cluster
+) -> None:
+    assert job.run(cluster.master) == (RECORDS, sys.executable)
+    job.assert_written()
 
 
 def test_a_connect_server_that_does_not_have_headrace_runs_batches_and_streams(
-    job: Job, connect_address: str
+    job: Job, connect_address: str, plain_python: Path
 ) -> None:
-    assert job.run(connect_address) == RECORDS
-    assert job.written(job.batch_output) == list(range(RECORDS))
-    assert job.written(job.stream_output) == list(range(RECORDS))
+    assert job.run(connect_address) == (RECORDS, str(plain_python))
+    job.assert_written()
 
 
 def test_the_documentation_names_the_programs_that_start_a_cluster() -> None:

@@ -89,6 +89,24 @@ def test_endless_traffic_loses_and_doubles_nothing(
     }
 
 
+def test_endless_traffic_is_the_files_lines_as_of_now() -> None:
+    """USE-4: in a loop; most are unchanged but for their time, the others varied or malformed."""
+    now = datetime(2026, 3, 2, 12, tzinfo=UTC)
+    files = [record.value for record in generate.records()]
+    as_of_now = [re.sub(r"\[.*?\]", "[02/Mar/2026:12:00:00 +0000]", line) for line in files]
+    traffic = generate.traffic(seed=4, now=lambda: now)
+    sent = itertools.islice(traffic, 10 * len(files))
+    lines = {record.key: record.value for record in sent}  # Those that come twice are one.
+    unchanged = sum(map(str.__eq__, lines.values(), itertools.cycle(as_of_now)))
+    varied = [line for line in lines.values() if line not in as_of_now]
+    assert 0.6 < unchanged / len(lines) < 0.8
+    assert {line.split()[5] for line in varied if generate.LINE.fullmatch(line)} == {
+        '"POST',
+        '"GET',
+    }
+    assert set(varied) & set(generate.MALFORMED)
+
+
 def test_a_bank_knows_its_customers_and_is_warned_of_fraud(run_example: RunExample) -> None:
     """USE-8: personal, card and payment events joined to one view; alerts to a topic."""
     assert run_example("bank_customer_360") == []
@@ -112,6 +130,11 @@ def test_metrics(run_example: RunExample) -> None:
 def test_iot_sensors(run_example: RunExample) -> None:
     """USE-13, ARC-3: near real time for tables and real time for alarms, on one topic."""
     assert run_example("iot_sensors") == []
+
+
+def test_mails_and_posts_become_one_table(run_example: RunExample) -> None:
+    """USE-13, ARC-6, ARC-7: unlike sources in one format, near real time, a topic by product."""
+    assert run_example("customer_voice") == []
 
 
 def test_a_database_to_the_warehouse(run_example: RunExample) -> None:

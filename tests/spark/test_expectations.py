@@ -1,6 +1,7 @@
 """What is expected of rows and batches, as Spark evaluates it."""
 
 import datetime as dt
+import json
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from headrace.pipelines.commands import MetricsPort, status
 from headrace.pipelines.model import (
@@ -38,6 +39,8 @@ from tests.spark.pipeline_folders import (
 )
 
 NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+YEAR_262143 = 95_026_237.0
+"""In days since 1970."""
 ROWS = "SELECT TIMESTAMP '2026-03-01 11:59:00Z' AS at, id AS n FROM range(3)"
 
 
@@ -121,6 +124,26 @@ def test_keys_are_judged_last_and_among_rows_that_nothing_else_refuses(
     ]
 
 
+def test_a_row_whose_other_key_the_table_has_does_not_stand_in_the_way_of_one_with_its_key(
+    spark: SparkSession,
+) -> None:
+    rows = spark.sql(
+        "SELECT * FROM VALUES (0, 1, 7), (1, 1, 8), (2, 1, 9), (3, 2, 8) AS t(offset, id, other)"
+    )
+    expected = [
+        Expectation("one id", UniqueKey(("id",)), Violation.DROP),
+        Expectation("one other", UniqueKey(("other",)), Violation.QUARANTINE),
+    ]
+    known: dict[tuple[str, ...], DataFrame] = {("other",): spark.sql("SELECT 7 AS other")}
+    flagged = with_flags(rows, RowChecks.of(expected, "raw.t", "f"), known).orderBy("offset")
+    assert [(row["_broken_0"], row["_broken_1"]) for row in flagged.collect()] == [
+        (False, True),
+        (False, False),
+        (True, False),
+        (False, True),
+    ]
+
+
 def test_a_row_that_is_refused_does_not_stand_in_the_way_of_one_with_its_key(
     tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
@@ -146,10 +169,10 @@ def o():
     assert folder.rows("quarantine.trusted__o", "rule") == ["sensible", "sensible"]
 
 
-def test_what_cannot_be_read_goes_to_quarantine_whatever_columns_a_query_names(
+def test_what_cannot_be_read_or_parted_goes_to_quarantine_whatever_columns_a_query_names(
     tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
 ) -> None:
-    """ARC-4"""
+    """ARC-4: one bad record stops no flow, be it a date that no table can be partitioned by."""
     topic = make_topic()
     folder = Folder(tmp_path / "pipeline", broker, spark).write(
         pipeline_toml=toml("bad", topic, "id LONG, price DOUBLE") + 'where = "price > 0"\n',
@@ -159,13 +182,24 @@ def test_what_cannot_be_read_goes_to_quarantine_whatever_columns_a_query_names(
           AS SELECT id FROM STREAM(sources.events) WHERE price > 1;
         CREATE STREAMING TABLE staging.whole
           AS SELECT * FROM STREAM(sources.events) WHERE price > 1;
+        CREATE TEMPORARY VIEW dated
+          AS SELECT id, date_from_unix_date(int(price)) AS day FROM STREAM(sources.events);
+        CREATE STREAMING TABLE staging.daily PARTITIONED BY (day) AS SELECT * FROM STREAM(dated);
+        CREATE STREAMING TABLE staging.keyed PARTITIONED BY (day) KEYS (id)
+          AS SELECT * FROM STREAM(dated);
         """,
     )
     send(broker, topic, [{"id": 1, "price": 5.0}, b"not json", {"id": 2, "price": -1.0}])
+    send(broker, topic, [{"id": 3, "price": YEAR_262143}])
     folder.once()
     for name in ("named", "chosen", "whole"):
-        assert folder.rows(f"staging.{name}", "id") == [1]
+        assert folder.rows(f"staging.{name}", "id") == [1, 3]
         assert folder.rows(f"quarantine.staging__{name}", "payload") == [b"not json"]
+    for name in ("daily", "keyed"):
+        assert folder.rows(f"staging.{name}", "id") == [1]
+        refused = folder.rows(f"quarantine.staging__{name}", "rule", "row")
+        assert [rule for rule, _ in refused] == ["partition", "unreadable"]
+        assert json.loads(refused[0][1]) == {"id": 3, "day": "+262143-01-01"}
 
 
 FRESH = """

@@ -49,6 +49,17 @@ def test_rows_whose_key_the_table_has_are_not_taken(
     assert not list((tmp_path / "_headrace" / "keys").rglob("*.parquet"))
 
 
+def test_a_batch_without_rows_has_no_keys(
+    table: Table, tmp_path: Path, spark: SparkSession
+) -> None:
+    """A watermark makes such batches, and so does a condition that no record of a batch meets."""
+    before = table.rows().num_rows
+    frame = spark.createDataFrame(SCHEMA.empty_table())
+    outcome = unique(tmp_path, "id").write(frame, Token("w", 0), NONE)
+    assert (outcome.rows_in, table.rows().num_rows) == (0, before)
+    assert table.has(Token("w", 0))
+
+
 def test_files_that_cannot_have_a_key_are_not_read(
     table: Table, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """What `make run` starts: a node at once, and a pipeline beside it."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,13 +15,19 @@ from tests.processes import descendants
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "refined.traffic_by_minute"
+LIVE = re.compile(
+    r"^access-logs: raw [1-9][\d,]*/[\d,]+  staging [\d,]+/[\d,]+  trusted [\d,]+/[\d,]+"
+    r"  refined [1-9][\d,]*/[\d,]+  in/out  (quarantined [\d,]+  )?lag [\d,]+  [\d,]+ rows/s$",
+    re.MULTILINE,
+)
+"""The line that tells how it goes, once rows have come through."""
 WAIT_S = 170.0
 END_S = 30.0
 
 
 @pytest.mark.timeout(300)
 def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: Path) -> None:
-    """USE-4: the pipeline of access logs, live."""
+    """USE-4: the pipeline of access logs, live: rows of each zone, lag, what is refused, a rate."""
     lake, output = tmp_path / "lake", tmp_path / "output.txt"
     command = [sys.executable, "tools/run.py", "--listen", "127.0.0.1:0"]
     command += [
@@ -37,7 +44,7 @@ def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: 
         run = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=file)
     try:
         deadline = time.monotonic() + WAIT_S
-        while not requests_in(lake):
+        while not (requests_in(lake) and LIVE.search(output.read_text())):
             assert run.poll() is None, output.read_text()
             assert time.monotonic() < deadline, output.read_text()
             time.sleep(0.5)

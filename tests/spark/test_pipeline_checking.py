@@ -5,18 +5,21 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import ParseException
 
-from headrace.lake.catalog import Lake
+from headrace.lake.catalog import PROPERTIES, Lake
 from headrace.pipelines.analysing.analysis import Analysis
 from headrace.pipelines.analysing.checking import check
 from headrace.pipelines.analysing.plans import is_repeatable, plan_text
 from headrace.pipelines.analysing.spark_errors import quiet
 from headrace.pipelines.analysing.topic_checks import check_topics
+from headrace.pipelines.declaring.sql_keywords import KEYWORDS
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.preparing import Preparation
 from headrace.testing.process import BrokerProcess
 from tests.declared_pipelines import SETTINGS, load_folder
+from tests.mistyped_sql import MISTYPED, ODD, UNMATCHED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +36,7 @@ FROM STREAM(raw.orders);
 CREATE STREAMING TABLE staging.b AS SELECT * FROM STREAM(staging.a);
 CREATE STREAMING TABLE staging.c AS SELECT * FROM raw.orders;
 CREATE STREAMING TABLE staging.d AS SELECT id, count(*) AS n FROM STREAM(raw.orders) GROUP BY id;
-CREATE STREAMING TABLE staging.e AS SELEC * FROM STREAM(raw.orders);
+CREATE STREAMING TABLE staging.e AS SELECT id,, op FROM STREAM(raw.orders);
 CREATE STREAMING TABLE staging.f
   (CONSTRAINT p EXPECT (prize > 1), CONSTRAINT q EXPECT (price), CONSTRAINT r EXPECT UNIQUE (idd),
    CONSTRAINT s EXPECT BATCH (avg(prize) > 1), CONSTRAINT t EXPECT FRESH op WITHIN 1 HOUR)
@@ -48,6 +51,9 @@ CREATE MATERIALIZED VIEW refined.i AS SELECT * FROM STREAM(raw.orders);
 CREATE MERGED VIEW refined.j MERGE (m SUM) AS SELECT id, 1 AS n FROM STREAM(raw.orders);
 CREATE STREAMING TABLE trusted.o;
 CREATE FLOW o AS AUTO CDC INTO trusted.o FROM STREAM(raw.orders) KEYS (id) SEQUENCE BY abs(tss);
+CREATE STREAMING TABLE trusted.p;
+CREATE FLOW p1 AS AUTO CDC INTO trusted.p FROM STREAM(raw.orders) KEYS (id) SEQUENCE BY ts;
+CREATE FLOW p2 AS AUTO CDC INTO trusted.p FROM STREAM(raw.orders) KEYS (id) SEQUENCE BY id;
 """
 )
 FUNCTIONS = """from headrace import pipelines as dp
@@ -80,7 +86,7 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
         ("a.sql:4: ", "`prize` cannot be resolved. Did you mean one of the following? [`price`"),
         ("a.sql:7: ", "staging.c: nothing in it is read as rows come; write STREAM(name)"),
         ("a.sql:8: ", "staging.d: Invalid streaming output mode: append."),
-        ("a.sql:9: ", "Syntax error at or near 'SELEC'"),
+        ("a.sql:9: ", "Syntax error at or near ','"),
         ("a.sql:10: ", "staging.f has no column day; it has id, price, ts, op"),
         ("a.sql:10: ", "staging.f has no column key"),
         ("a.sql:10: ", "the expectation 'p' of staging.f: A column"),
@@ -88,13 +94,14 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
         ("a.sql:10: ", "staging.f (unique) has no column idd"),
         ("a.sql:10: ", "the expectation 's' of staging.f: A column"),
         ("a.sql:10: ", "the expectation 't' of staging.f: op is a string, and only times are fre"),
-        ("a.sql:15: ", "staging.g: its flows do not fit together"),
+        ("a.sql:16: ", "staging.g: g2 does not fit together with staging.g, at a.sql:15: col"),
         ("a.sql:18: ", "h has no column idd; it has id, price, ts, op"),
         ("a.sql:18: ", "h has no column tss"),
         ("a.sql:18: ", "h, deletes: A column"),
         ("a.sql:20: ", "refined.i is computed whole, and its query reads a stream"),
         ("a.sql:21: ", "refined.j has no column m; it has id, n"),
         ("a.sql:23: ", "o, sequence: A column"),
+        ("a.sql:26: ", "p2 does not fit together with p1, at a.sql:25: column __SEQUENCE is tim"),
         ("b.py:6: ", "`nope` cannot be resolved"),
         ("b.py:8: ", "there is no raw.nowhere to read"),
         ("b.py:14: ", "KeyError: 'x'"),
@@ -106,6 +113,19 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
     for line, (_, text) in zip(found, wanted, strict=True):
         assert text in line
     assert not any("\n" in line or "SQLSTATE" in line for line in found)
+
+
+def test_what_is_told_of_a_query_without_spark_is_what_spark_refuses(
+    spark: "SparkSession",
+) -> None:
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    for sql in (one[0] for one in (*MISTYPED, *UNMATCHED)):
+        with pytest.raises(ParseException):
+            parser.parsePlan(sql)
+    for sql in ODD:
+        parser.parsePlan(sql)
+    words = {row.keyword for row in spark.sql("SELECT keyword FROM sql_keywords()").collect()}
+    assert words <= KEYWORDS
 
 
 MERGED = {
@@ -265,13 +285,16 @@ def test_a_table_that_is_there_may_grow_but_not_narrow(
     assert str(problem).startswith("a.sql:2: staging.x does not fit its table: column price is str")
 
 
-def test_another_partitioning_is_refused_and_properties_are_set(
+def test_another_partitioning_is_refused_and_properties_are_set_and_taken_off(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     """ARC-4: what is declared is what the tables are, or it is told."""
 
-    def declared(by: str, days: int, view_by: str = "op") -> Pipeline:
-        properties = f"TBLPROPERTIES ('delta.logRetentionDuration' = 'interval {days} days')"
+    def declared(by: str, days: int | None, view_by: str = "op") -> Pipeline:
+        kept = (
+            f"'delta.logRetentionDuration' = 'interval {days} days', 'delta.targetFileSize' = '9'"
+        )
+        properties = "" if days is None else f"TBLPROPERTIES ({kept})"
         sql = (
             f"CREATE STREAMING TABLE staging.x PARTITIONED BY ({by}) {properties} AS"
             " SELECT id, op, date(ts) AS day FROM STREAM(sources.orders);\n"
@@ -286,7 +309,13 @@ def test_another_partitioning_is_refused_and_properties_are_set(
     lake = Lake(declared("day", 3).settings.lake)
     prepare(declared("day", 3))
     prepare(declared("day", 9))
-    assert lake.table("staging.x").properties["delta.logRetentionDuration"] == "interval 9 days"
+    table = lake.table("staging.x")
+    assert table.properties["delta.logRetentionDuration"] == "interval 9 days"
+    table.set_properties({"delta.dataSkippingNumIndexedCols": "3"})  # By hand.
+    prepare(declared("day", None))
+    by_hand = {"delta.dataSkippingNumIndexedCols": "3"}
+    assert table.properties == {**PROPERTIES, **by_hand}
+    assert lake.catalog().tables["staging.x"].generations[1].properties == {}
     changed = declared("op", 9, view_by="day")
     found = [str(one) for one in check(changed, spark=spark).problems]
     with pytest.raises(PipelineError) as raised:

@@ -219,7 +219,7 @@ def test_over_a_clock_that_jumps_days_ahead_and_back_tables_and_schedules_stay_e
         eventually(lambda: is_time_line_told(folder), "the schedule's last and next time")
     finally:
         running.end()
-    versions = [commit.version for commit in folder.lake.table("raw.numbers").history()]
+    versions = [commit.version for commit in folder.lake.table("raw.numbers").history.commits()]
     assert versions == sorted(versions, reverse=True)
 
 

@@ -9,12 +9,16 @@ import pytest
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import ExpectationFailed
 from headrace.pipelines.testing.pipeline_test import PipelineTest
-from tests.declared_pipelines import write_folder
+from tests.declared_pipelines import SETTINGS, write_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+PREFIX = """
+[sources.orders.options]
+metadataPrefix = "kafka_"
+"""
 TABLES = """
 CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
 CREATE STREAMING TABLE trusted.latest KEYS (id)
@@ -28,7 +32,7 @@ CREATE FLOW big AS INSERT INTO alerts BY NAME SELECT id FROM STREAM(raw.orders) 
 
 @pytest.fixture
 def shop(spark: "SparkSession", tmp_path: Path) -> PipelineTest:
-    folder = write_folder(tmp_path, {"a.sql": TABLES})
+    folder = write_folder(tmp_path, {"a.sql": TABLES}, SETTINGS + PREFIX)
     return PipelineTest(folder, spark, tmp_path / "place")
 
 
@@ -36,9 +40,12 @@ def test_payloads_are_decoded_as_in_earnest(shop: PipelineTest) -> None:
     shop.given("sources.orders", ['{"id": 1, "price": 2.5}', b"this is no JSON"])
     shop.run("raw.orders")
     (row,) = shop.rows("raw.orders")
-    assert (row["id"], row["price"], row["topic"], row["offset"]) == (1, 2.5, "orders", 0)
+    found = (row["id"], row["price"], row["kafka_topic"], row["kafka_offset"])
+    assert found == (1, 2.5, "orders", 0)
     (refused,) = shop.quarantined("raw.orders")
     assert (refused["payload"], refused["offset"]) == (b"this is no JSON", 1)
+    with pytest.raises(PipelineError, match=r"did you mean raw\.orders"):
+        shop.quarantined("raw.oders")
 
 
 def test_a_second_run_goes_on_where_the_first_has_ended(shop: PipelineTest) -> None:

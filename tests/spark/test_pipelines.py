@@ -3,16 +3,18 @@
 import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 
 from headrace.client.admin import Admin
 from headrace.client.producer import Producer
-from headrace.lake.errors import IncompatibleSchema, TableLost
+from headrace.lake.errors import TableLost
 from headrace.pipelines.commands import (
+    Overrides,
     backfill,
     drop_generation,
     load_all,
@@ -24,6 +26,7 @@ from headrace.pipelines.commands import (
     switch_back,
 )
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.project import load
 from headrace.pipelines.running.errors import FlowsFailed, StateDisagrees
 from headrace.pipelines.running.replaying import Replay
 from headrace.pipelines.running.runner import PipelineRunner
@@ -31,6 +34,7 @@ from headrace.pipelines.running.status import status_of
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, eventually, send, toml
+from tests.spark.source_topics import read
 
 SCHEMA = "id LONG, name STRING, amount DOUBLE"
 
@@ -91,8 +95,15 @@ def test_rows_pass_through_the_zones_each_once(folder: Folder, make_topic: MakeT
     refused = folder.lake.table("quarantine.staging__orders").rows().to_pylist()
     assert [(row["payload"], row["reason"]) for row in refused] == [(b"{torn", "no order")]
     assert folder.rows("quarantine.trusted__orders", "rule") == ["positive"]
-    lineage = folder.lake.table("raw.orders").lineage()
+    lineage = folder.lake.table("raw.orders").history.lineage()
     assert lineage is not None
+    assert lineage.pipeline_fingerprint == load(folder.path).fingerprint
+    (stands,) = status([folder.path], folder.overrides)
+    assert stands.fingerprint == lineage.pipeline_fingerprint
+    for name in ("quarantine.trusted__orders", "refined.by_name"):
+        other = folder.lake.table(name).history.lineage()
+        assert other is not None
+        assert other.pipeline_fingerprint == lineage.pipeline_fingerprint
     assert sum(to - origin for origin, to in lineage.offsets[topic].values()) == 63
 
 
@@ -217,6 +228,7 @@ def test_a_single_pass_that_is_asked_to_stop_says_what_it_left_undone(
 def test_refused_rows_go_to_the_dead_letter_topic_too_and_come_back_after_a_fix(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
+    """ARC-4: with its bytes as they came, and in headers why it was refused and where it was."""
     topic, letters = make_topic(partitions=2), make_topic("letters")
     strict = (
         "CREATE STREAMING TABLE staging.o"
@@ -229,13 +241,40 @@ def test_refused_rows_go_to_the_dead_letter_topic_too_and_come_back_after_a_fix(
     send(folder.broker, topic, [*(order(n) for n in range(10)), bad])
     folder.once()
     assert folder.rows("staging.o", "id") == list(range(6))
-    values = [json.loads(value)["id"] for value in folder.read_topic(letters)]
-    assert sorted(values) == [6, 7, 8, 9, 77]
+    refused = {json.dumps(order(n)).encode(): ("cheap", "amount < 3") for n in range(6, 10)}
+    refused[bad] = ("unreadable", "amount: 'lots' is not a DOUBLE")
+    expected = [
+        (
+            f"{topic}-{partition}-{offset}".encode(),
+            value,
+            {
+                "headrace.table": b"staging.o",
+                "headrace.flow": b"staging.o",
+                "headrace.rule": refused[value][0].encode(),
+                "headrace.reason": refused[value][1].encode(),
+                "headrace.topic": topic.encode(),
+                "headrace.partition": b"%d" % partition,
+                "headrace.offset": b"%d" % offset,
+            },
+        )
+        for (partition, offset), value in folder.records(topic)
+        if value in refused
+    ]
+    found = read(folder.spark, folder.broker.bootstrap_servers, letters, includeHeaders="true")
+    assert sorted(map(letter, found.collect()), key=itemgetter(0)) == sorted(
+        expected, key=itemgetter(0)
+    )
     folder.write(tables_sql=strict.replace("< 3", "< 4"))
     redriven = redrive(folder.path, "staging.o", overrides=folder.overrides, spark=folder.spark)
     assert (redriven.taken, redriven.refused) == (5, 3)
     assert folder.rows("staging.o", "id") == list(range(8))
     assert len(folder.rows("quarantine.staging__o", "rule")) == 3
+
+
+def letter(row: Row) -> tuple[bytes, bytes, dict[str, bytes]]:
+    """Key, value and headers of a dead letter."""
+    headers = {header["key"]: bytes(header["value"]) for header in row["headers"]}
+    return bytes(row["key"]), bytes(row["value"]), headers
 
 
 def test_quarantine_keeps_the_original_bytes_where_rows_are_of_single_records(
@@ -319,30 +358,45 @@ def test_a_replay_that_must_be_equal_is_refused_by_values_and_its_tables_can_be_
     assert folder.rows("raw.o", "id") == list(range(6))
 
 
-def test_a_backfill_brings_what_came_before_the_start_and_only_once(
+def test_a_backfill_and_a_replay_keep_to_where_a_flow_began_at_the_clusters_of_its_sources(
     folder: Folder, make_topic: MakeTopic
 ) -> None:
-    """Of two topics that a flow puts together, each by its own source."""
+    """Of two topics that a flow puts together, each by its own source.
+
+    The pipeline's own cluster does not answer: nothing may be asked there.
+    """
     topic, other = make_topic(partitions=2), make_topic()
-    is_late = 'startingOffsets = "latest"\n'
+    servers = folder.broker.bootstrap_servers
+    options = f'startingOffsets = "latest"\n"kafka.bootstrap.servers" = "{servers}"\n'
     events = toml("late", topic, SCHEMA)
     others = events[events.index("[sources") :].replace("events", "others").replace(topic, other)
     folder.write(
-        pipeline_toml=f"{events}[sources.events.options]\n{is_late}"
-        f"{others}[sources.others.options]\n{is_late}",
+        pipeline_toml=f"{events}[sources.events.options]\n{options}"
+        f"{others}[sources.others.options]\n{options}",
         tables_sql="CREATE STREAMING TABLE raw.o AS SELECT id FROM STREAM(sources.events)"
         " UNION ALL SELECT id FROM STREAM(sources.others);",
     )
+    given: dict[str, Any] = {"overrides": Overrides("127.0.0.1:1"), "spark": folder.spark}
     send(folder.broker, topic, (order(n) for n in range(20)))
     send(folder.broker, other, [*(order(n) for n in range(20, 30)), b"{torn"])
-    folder.once()
+    run([folder.path], is_once=True, **given)
     send(folder.broker, topic, (order(n) for n in range(30, 40)))
-    folder.once()
+    run([folder.path], is_once=True, **given)
     assert folder.rows("raw.o", "id") == list(range(30, 40))
+    with Admin(servers) as admin:
+        assert sum(at for at, _ in admin.groups.committed("late.raw.o").values()) == 30 + 11
+    assert all(one.is_equal for one in replay(folder.path, **given).compared)
     for _ in range(2):
-        backfill(folder.path, "raw.o", overrides=folder.overrides, spark=folder.spark)
+        backfill(folder.path, "raw.o", **given)
     assert folder.rows("raw.o", "id") == list(range(40))
     assert folder.rows("quarantine.raw__o", "topic", "payload") == [(other, b"{torn")]
+    with Admin(servers) as admin:
+        admin.partitions.delete_records_before(other, {0: 5})
+    with pytest.raises(PipelineError, match=rf"{other}-0 begins at offset 5 now.*`--keep raw`"):
+        replay(folder.path, **given)
+    shutil.rmtree(next(folder.path.glob("lake/_headrace/pipelines/late/flows/raw.o")))
+    with pytest.raises(PipelineError, match=r"where it began is gone: .*\. Put it back"):
+        replay(folder.path, **given)
 
 
 def test_change_events_keep_a_table_by_key_in_spite_of_their_order(
@@ -423,7 +477,7 @@ def test_a_new_nullable_column_joins_the_table_and_a_narrower_type_is_refused(
     folder.once()
     assert folder.rows("staging.o", "id", "name") == [(1, None), (2, "n2")]
     folder.write(tables_sql=create.format("CAST(id AS STRING) AS id, name"))
-    with pytest.raises(IncompatibleSchema, match=r"\bid\b"):
+    with pytest.raises(PipelineError, match=r"tables\.sql:1: staging\.o .*\bid\b"):
         folder.once()
     assert len(folder.rows("staging.o", "id")) == 2
 
@@ -660,7 +714,7 @@ def test_one_word_turns_kappa_into_lambda_and_back(folder: Folder, make_topic: M
             assert (folder.lake.views(), runner.failures()) == ({}, [])
             assert min(n for _, n in folder.rows("refined.joined", "id", "n")[sent:]) >= sent // 3
         finally:
-            runner.end()
+            runner.end(lambda: True)
 
 
 def test_a_key_that_two_flows_bring_is_taken_once(folder: Folder, make_topic: MakeTopic) -> None:

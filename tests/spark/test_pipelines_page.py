@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from headrace.pipelines import commands
+from headrace.pipelines import commands, spark_sessions
 from headrace.pipelines.testing import user_tests
 from headrace.pipelines.testing.pipeline_test import PipelineTest
 from headrace.testing.process import BrokerProcess
@@ -30,7 +30,7 @@ DONE = ("headrace spark warm", "headrace up")
 def here(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A new folder to type in, where commands have the session of the tests for their own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands, "open_spark", lambda pipelines: spark)
+    monkeypatch.setattr(spark_sessions, "open_spark", lambda pipelines: spark)
     monkeypatch.setattr(commands, "session_for", lambda *_: nullcontext(spark))
 
     def run_tests(folder: Path, arguments: Sequence[str]) -> int:

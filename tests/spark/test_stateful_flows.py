@@ -21,12 +21,16 @@ def events(kind):
     return rows.withWatermark("at", "10 seconds")
 
 
+@dp.expect_unique("minute")
+@dp.expect_rows(0, 1)
+@dp.expect_or_fail("counted", dp.of_batch("min(n) > 0"))
 @dp.table(name="refined.minutes")
 def minutes():
     counts = events("asked").groupBy(F.window("at", "1 minute")).agg(F.count("*").alias("n"))
     return counts.select(F.minute("window.start").alias("minute"), "n")
 
 
+@dp.expect_rows(0, 100)
 @dp.table(name="refined.answered")
 def answered():
     asked, told = events("asked").alias("a"), events("told").alias("t")
@@ -46,7 +50,10 @@ def test_flows_that_fail_behind_their_commits_lose_and_double_nothing_of_windows
     make_topic: MakeTopic,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each batch is in the table, and comes again: what it has left in Spark's memory must stay."""
+    """Each batch is in the table, and comes again: what it has left in Spark's memory must stay.
+
+    Rules about batches and keys go through the rows more than once, and many batches have none.
+    """
     topic = make_topic()
     folder = Folder(tmp_path / "pipeline", broker, spark).write(
         pipeline_toml=toml("remembering", topic, SCHEMA), tables_py=TABLES

@@ -1,4 +1,4 @@
-"""Spark's stock Kafka connector against our broker, with the jars that we fetch for it."""
+"""Spark's stock Kafka connector and Avro reader, with the jars that we fetch for them."""
 
 import json
 import os
@@ -10,15 +10,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import which
+from typing import cast
 
 import pytest
+from confluent_kafka import Message
 
 from headrace.client.producer import Producer
-from headrace.spark.jars import JarsMissing, fetch_connector, spark_jars
+from headrace.spark.jars import JarsMissing, fetch_jars, spark_jars
 from headrace.testing.process import BrokerProcess
-from tests.committed import committed_values
+from tests.committed import committed_messages, committed_values
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import PipelineFolder, send
+from tests.stock_connector_job import CAPTURED, text
 
 RECORDS = 2_000
 JOB_S_MAX = 240.0
@@ -55,22 +58,28 @@ def jars() -> str:
         pytest.skip("the stock connector needs Java, and Maven to be fetched")
     place = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "headrace" / "jars"
     try:
-        return spark_jars(fetch_connector(place, lambda _: None))
+        return spark_jars(fetch_jars(place, lambda _: None))
     except JarsMissing as error:
         pytest.skip(f"the stock connector cannot be had: {error}")
 
 
 @pytest.mark.timeout(300)
-def test_the_stock_connector_reads_and_writes_our_broker(
+def test_the_stock_connector_reads_and_writes_our_broker_and_spark_reads_captured_files(
     broker: BrokerProcess, make_topic: MakeTopic, tmp_path: Path, jars: str
 ) -> None:
-    """ARC-9: Batch, micro-batch stream and real-time mode, which only this connector has."""
+    """ARC-9: Batch, micro-batch stream and real-time mode, which only this connector has.
+
+    SCH-5, CLD-1: a topic that was captured is the same rows from Avro and from Parquet.
+    """
     source, batch, stream, realtime = (
         make_topic(name, partitions=1) for name in ("in", "batch", "stream", "realtime")
     )
     with Producer(broker.bootstrap_servers) as producer:
         for number in range(RECORDS):
-            producer.send(source, str(number))
+            key, headers = (None, None) if number % 2 else ("even", [("of", b"\x00"), ("to", None)])
+            producer.send(source, str(number), key, headers=headers)
+    for suffix in CAPTURED:
+        capture(broker, source, suffix, tmp_path)
     arguments = [broker.bootstrap_servers, jars, str(tmp_path), source, batch, stream, realtime]
     done = subprocess.run(
         [sys.executable, "-m", "tests.stock_connector_job", *arguments],
@@ -80,10 +89,28 @@ def test_the_stock_connector_reads_and_writes_our_broker(
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]
-    assert json.loads(done.stdout)["count"] == RECORDS
+    told = json.loads(done.stdout)
+    assert told["count"] == RECORDS
+    expected = [captured_row(m) for m in committed_messages(broker.bootstrap_servers, source)]
+    assert told["captured"] == dict.fromkeys(CAPTURED, expected)
     for topic in (batch, stream, realtime):
         values = committed_values(broker.bootstrap_servers, topic)
         assert {int(value or b"-1") for value in values} == set(range(RECORDS)), topic
+
+
+def capture(broker: BrokerProcess, topic: str, suffix: str, directory: Path) -> None:
+    """Write a topic into files by the command."""
+    command = [sys.executable, "-m", "headrace.cli.main", "capture", topic, "--once"]
+    command += ["--to", str(directory / suffix), "--format", suffix, "--group", f"{suffix}-files"]
+    subprocess.run([*command, "--bootstrap", broker.bootstrap_servers], check=True, timeout=60)
+
+
+def captured_row(message: Message) -> list[object]:
+    """A record as the job tells it."""
+    given = cast("list[tuple[str, bytes | None]]", message.headers() or [])
+    headers = [[key, text(value)] for key, value in given]
+    place = [message.topic(), message.partition(), message.offset(), message.timestamp()[1]]
+    return [*place, text(message.key()), text(message.value()), headers]
 
 
 @contextmanager

@@ -170,7 +170,7 @@ def test_a_crash_between_the_commits_of_tasks_changes_nothing(
     made = {way: changed(tmp_path / way, scd_type, rows) for way, rows in WAYS.items()}
     feed(spark, {"driver": made["driver"]}, batches)
     tasks = made["tasks"]
-    dies_at_the_history(monkeypatch, tasks.history.table)
+    dies_at_the_target(monkeypatch, tasks.intake.place.table)
     for number, rows in enumerate(batches):
         frame = spark.createDataFrame(rows)
         with pytest.raises(Crash):
@@ -179,9 +179,9 @@ def test_a_crash_between_the_commits_of_tasks_changes_nothing(
     assert content(tasks.intake.place.table) == content(made["driver"].intake.place.table)
 
 
-def dies_at_the_history(monkeypatch: pytest.MonkeyPatch, history: Table) -> None:
-    """Let every other commit of a history fail, the first one too."""
-    commit: Callable[..., int] = history.exchange
+def dies_at_the_target(monkeypatch: pytest.MonkeyPatch, target: Table) -> None:
+    """Let every other commit of a target, which is the last, fail; the first one too."""
+    commit: Callable[..., int] = target.exchange
     turns = iter(range(1_000))
 
     def exchange(*given: Any, **more: Any) -> int:
@@ -189,7 +189,7 @@ def dies_at_the_history(monkeypatch: pytest.MonkeyPatch, history: Table) -> None
             raise Crash
         return commit(*given, **more)
 
-    monkeypatch.setattr(history, "exchange", exchange)
+    monkeypatch.setattr(target, "exchange", exchange)
 
 
 def test_tasks_merge_again_when_someone_was_quicker(
@@ -222,7 +222,7 @@ def test_a_batch_by_tasks_is_one_commit_with_token_and_lineage_and_leaves_nothin
     table = target.intake.place.table
     files = {file.path for file in table.files()}
     assert table.version == 2
-    assert table.lineage() == LINEAGE
+    assert table.history.lineage() == LINEAGE
     assert table.has(Token("w", 1))
     assert table.rows(where="n = 1").num_rows == 2_000
     assert not list((tmp_path / "_headrace" / "merging").rglob("*.parquet"))

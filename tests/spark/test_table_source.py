@@ -208,6 +208,36 @@ def test_partitions_whose_folders_spark_would_misread_are_read_from_the_log(
     assert found == {(1, "Köln"), (2, "x" * 300), (3, "Zürich")}
 
 
+@pytest.mark.parametrize("cities", [("b", "a"), ("Köln", "x" * 300)], ids=["spark", "python"])
+def test_of_rows_with_one_key_the_first_is_told_whoever_reads_them(
+    session: "SparkSession", lake: Lake, cities: tuple[str, str]
+) -> None:
+    """ARC-1: over files and commits, and also where those of a partition were joined."""
+    from headrace.spark.tables.frames import first_rows
+
+    schema = pa.schema([("id", pa.int64()), ("city", pa.string()), ("n", pa.int64())])
+    table = lake.create("trusted.visits", schema, partition_by=["city"])
+    one, other = cities
+    batches: list[list[tuple[int | None, str, int | None]]] = [
+        [(1, one, 0)],
+        [(2, other, 1), (1, other, 2)],
+        [(None, other, 3), (None, other, 4)],
+    ]
+    batches += [[(3, one, None), (3, one, 5)], [(1, one, 6), (2, one, 7)]]
+    for rows in batches:
+        with table.writer() as writer:
+            named = [dict(zip(schema.names, row, strict=True)) for row in rows]
+            writer.write(pa.Table.from_pylist(named, schema=schema))
+            table.append(writer.close())
+    truth = {(1, one, 0), (2, other, 1), (None, other, 3), (3, one, None)}
+
+    assert {tuple(r) for r in first_rows(session, table, 5, ["id"]).collect()} == truth
+    table.optimize(up_to_version=3)
+    joined = first_rows(session, table, table.version, ["id"])
+    assert (joined.columns, {tuple(r) for r in joined.collect()}) == (schema.names, truth)
+    assert first_rows(session, table, 0, ["id"]).count() == 0
+
+
 def test_a_table_in_batch_has_the_commit_of_each_row(session: "SparkSession", lake: Lake) -> None:
     table = lake.create("raw.orders", SCHEMA)
     commit(table, 1)

@@ -86,7 +86,7 @@ def test_a_run_follows_its_tables_to_new_ones_and_back_whatever_it_is_about(
         assert switched.generation() == 1
         assert switched.runner.failures() == []
     finally:
-        switched.runner.end()
+        switched.runner.end(lambda: True)
 
 
 def in_the_middle(

@@ -4,7 +4,8 @@ import pytest
 
 from benchmarks import spark_source
 from benchmarks.report import BEGIN, END, table, with_figures
-from benchmarks.spark_targets import TARGETS, WORKER, Target, missed
+from benchmarks.spark_targets import BOUNDS, TARGETS, WORKER, Bound, Target, above, missed
+from benchmarks.workloads import Figure
 
 DOCUMENT = f"# Performance\n\nHow to read it.\n\n{BEGIN}\n\nold\n{END}\n\nWhat we make of it.\n"
 
@@ -58,5 +59,25 @@ def test_what_has_nothing_beside_it_misses_no_target() -> None:
 
 
 def test_a_python_worker_that_was_too_large_once_is_told() -> None:
-    (failure,) = missed({"Headrace": {WORKER: [100.0, 601.0, 100.0]}})
-    assert "601 MB" in failure
+    (failure,) = missed({"Headrace": {(WORKER.name, WORKER.unit): [100.0, 601.0, 100.0]}})
+    assert "601.0 MB" in failure
+
+
+@pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
+def test_a_figure_above_its_bound_is_told(bound: Bound) -> None:
+    """Worker's memory, a dry run of a hundred tables, lookups by key."""
+    name = f"{bound.name}, p99"
+    assert list(above([Figure(name, bound.unit, bound.value_max)])) == []
+    (failure,) = above([Figure(name, bound.unit, bound.value_max + 1)])
+    assert name in failure
+
+
+def test_time_that_grows_faster_than_the_records_is_told() -> None:
+    def reads(largest: float) -> dict[str, dict[tuple[str, str], list[float]]]:
+        costs = {"1": 1.0, "3": 9.0, "10": largest}
+        named = {f"read {count} M records to noop": cost for count, cost in costs.items()}
+        return {"Headrace": {(name, "s per million"): [cost] for name, cost in named.items()}}
+
+    assert list(missed(reads(1.2))) == []
+    (failure,) = missed(reads(1.4))
+    assert "a record of 10 M costs 1.40 times one of 1 M" in failure

@@ -15,7 +15,7 @@ import pytest
 from headrace import pipelines
 from headrace.cli.group import headrace
 from headrace.pipelines.declaring.settings_file import TABLES, SettingsFile
-from headrace.spark.source.options import ENDS, STREAM_OPTIONS, SUBSCRIPTIONS
+from headrace.spark.source.options import ENDS, PUSH_FILTERS, STREAM_OPTIONS, SUBSCRIPTIONS
 from tests.declared_pipelines import load_folder
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,7 +147,7 @@ def unknown_words(text: str) -> Iterator[str]:
 
 def test_the_page_of_the_source_names_its_options_and_no_others() -> None:
     page = ROOT / "docs" / "spark-source.md"
-    known = {*STREAM_OPTIONS, *SUBSCRIPTIONS, *ENDS, "format", "schema"}
+    known = {*STREAM_OPTIONS, *SUBSCRIPTIONS, *ENDS, PUSH_FILTERS, "format", "schema"}
     listed = [
         name for row in rows_of("## Options", page) for name in row[0].strip("`").split("`, `")
     ]

@@ -1,5 +1,6 @@
 """What to do about an error: the layers below tell facts, this one knows the command line."""
 
+from headrace.cli.defaults import BOOTSTRAP_VARIABLE
 from headrace.client.addresses import BrokerUnreachable
 from headrace.client.cluster import NoSuchTopic
 from headrace.client.connection import HungUp, NoAnswer, NotKafka
@@ -65,7 +66,7 @@ def _advice(where: str, brokers: str) -> _Advice:
 
 
 _OF_COMMANDS = _advice(
-    "by --command-config or --property", "with --bootstrap or HEADRACE_BOOTSTRAP"
+    "by --command-config or --property", f"with --bootstrap or {BOOTSTRAP_VARIABLE}"
 )
 _OF_PIPELINES = _advice(
     "in [client] of pipeline.toml or by --property",

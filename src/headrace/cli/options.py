@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from headrace.cli.defaults import DEFAULT_BOOTSTRAP
+from headrace.cli.defaults import BOOTSTRAP_VARIABLE, DEFAULT_BOOTSTRAP
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -81,11 +81,11 @@ def bootstrap_option(command: _Command) -> _Command:
     return click.option(
         "--bootstrap",
         "-b",
-        envvar="HEADRACE_BOOTSTRAP",
+        envvar=BOOTSTRAP_VARIABLE,
         default=DEFAULT_BOOTSTRAP,
         show_default=True,
         metavar="HOST:PORT,...",
-        help="Brokers to ask first; also from HEADRACE_BOOTSTRAP.",
+        help=f"Brokers to ask first; also from {BOOTSTRAP_VARIABLE}.",
     )(command)
 
 

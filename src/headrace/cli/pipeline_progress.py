@@ -86,6 +86,8 @@ def fitted_text(statuses: Sequence[PipelineStatus], rates: Sequence[float], widt
 def progress_text(status: PipelineStatus, rate: float) -> str:
     """The outcome so far, how much is yet to come, and how quickly it goes."""
     lag = "" if status.lag is None else f"  lag {status.lag:,}"
+    if status.flows and not any(flow.batches or flow.rows_in for flow in status.flows):
+        return f"{status.pipeline}: waiting for its first batch{lag}{notes_text(status)}"
     return f"{outcome_text(status)}{lag}  {rate:,.0f} rows/s{notes_text(status)}"
 
 
@@ -177,6 +179,8 @@ def print_status(status: PipelineStatus) -> None:
     print_line(f"{status.pipeline}: {', '.join(words)}")
     if status.lake:
         print_line(f"  its lake is {status.lake}")
+    if files := files_text(status):
+        print_line(f"  {files}")
     for view in status.moving:
         print_line(
             f"  {view} is on the way to {status.architecture}: readers see the old tables until the"
@@ -197,6 +201,20 @@ def print_status(status: PipelineStatus) -> None:
             warn(f"{one.name}: {one.error}")
     for text in status.stale:
         warn(text)
+
+
+def files_text(status: PipelineStatus) -> str:
+    """By which state of its files a pipeline runs or ran, and whether the folder has another."""
+    ran, folder = status.fingerprint, status.folder_fingerprint
+    if not ran:
+        return f"the files in its folder are {folder}" if folder else ""
+    label = f" (version {status.version})" if status.version else ""
+    known = f"its files are {ran}{label}"
+    if not folder:
+        return known
+    if ran == folder:
+        return f"{known}, as in its folder"
+    return f"{known}; those in its folder are others, {folder}, and count from the next start"
 
 
 def _print_flows(status: PipelineStatus) -> None:

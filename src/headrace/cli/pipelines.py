@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from headrace.cli.defaults import BOOTSTRAP_VARIABLE
 from headrace.cli.options import confirm, json_option, moment, name_value
 from headrace.cli.output import counted, print_json, print_line, print_table, size_text, warn
 from headrace.cli.replay_text import print_comparison
@@ -35,9 +37,9 @@ def override_options(command: Any) -> Any:
         click.option(
             "--bootstrap",
             "-b",
-            envvar="HEADRACE_BOOTSTRAP",
+            envvar=BOOTSTRAP_VARIABLE,
             metavar="HOST:PORT,...",
-            help="Other brokers than pipeline.toml names; also from HEADRACE_BOOTSTRAP.",
+            help=f"Other brokers than pipeline.toml names; also from {BOOTSTRAP_VARIABLE}.",
         ),
         click.option("--lake", type=FOLDER, metavar="FOLDER", help="Another place for the tables."),
         click.option(
@@ -112,9 +114,10 @@ def check(
     wrong.
     """
     from headrace.pipelines.analysing import checking, topic_checks
-    from headrace.pipelines.commands import load_all, open_spark
+    from headrace.pipelines.commands import load_all
+    from headrace.pipelines.spark_sessions import open_spark
 
-    pipelines = load_all(_or_here(folders), _overrides(given))
+    pipelines = load_all(_or_here(folders), _overrides(given), _note)
     topics = None if offline else partial(topic_checks.check_topics, advised=_advised)
     reports = [checking.check(pipeline, topics=topics) for pipeline in pipelines]
     if not no_spark and not any(report.problems for report in reports):
@@ -195,19 +198,26 @@ def run(folders: tuple[Path, ...], is_once: bool, metrics: str | None, **given: 
 
     from headrace.cli.pipeline_progress import Screen, outcome_text
     from headrace.pipelines import commands
+    from headrace.spark.starting import StartCalledOff
 
     screen = Screen()
-    overrides = _overrides(given)
-    commands.run(
-        _or_here(folders),
-        is_once=is_once,
-        overrides=overrides,
-        starting=_tell_start,
-        show=screen.show,
-        metrics=None if metrics is None else _metrics_port(metrics),
-    )
+    try:
+        commands.run(
+            _or_here(folders),
+            is_once=is_once,
+            overrides=_overrides(given),
+            starting=_tell_start,
+            note=_note,
+            show=screen.show,
+            metrics=None if metrics is None else _metrics_port(metrics),
+        )
+    except StartCalledOff as called_off:
+        if is_once:
+            raise
+        print_line(str(called_off))  # What runs until it is stopped has not failed then.
+        return
     screen.close()
-    for one in commands.status(_or_here(folders), overrides):
+    for one in commands.status(_or_here(folders), _overrides(given)):
         print_line(f"{outcome_text(one)}: {one.state}")
 
 
@@ -216,7 +226,10 @@ def run(folders: tuple[Path, ...], is_once: bool, metrics: str | None, **given: 
 @override_options
 @json_option
 def status(folders: tuple[Path, ...], as_json: bool, **given: Any) -> None:
-    """Show how pipelines stand: rows per zone, lag, last and next runs, what has failed."""
+    """Show how pipelines stand: rows per zone, lag, last and next runs, what has failed.
+
+    Also tells whether the files in the folder are those that a pipeline runs by.
+    """
     from headrace.cli.pipeline_progress import print_status
     from headrace.pipelines import commands
 
@@ -236,7 +249,10 @@ def stop(folders: tuple[Path, ...], **given: Any) -> None:
     from headrace.pipelines import commands
 
     stopped = commands.stop(_or_here(folders), _overrides(given))
-    print_line(f"{', '.join(stopped)} stopped" if stopped else "nothing was running")
+    nothing = "nothing was running with the lake of pipeline.toml; --lake names another"
+    if given["lake"] is not None:
+        nothing = f"nothing was running with the lake {given['lake']}"
+    print_line(f"{', '.join(stopped)} stopped" if stopped else nothing)
 
 
 @command.command("replay")
@@ -262,14 +278,13 @@ def replay(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Build the tables anew from the beginning, beside the running ones, then switch to them."""
+    """Build the tables anew from the log, beside the running ones, then switch to them."""
     from headrace.pipelines import commands
 
-    overrides = _overrides(given)
     if back:
         if keep or no_switch or expect_equal:
             raise click.UsageError("--back goes with no other option of a replay")
-        generations = commands.switch_back(folder, overrides=overrides)
+        generations = commands.switch_back(folder, overrides=_overrides(given))
         if as_json:
             print_json({"generations": generations, "compared": []})
         else:
@@ -281,8 +296,9 @@ def replay(
         sinks=sinks,
         is_switched=not no_switch,
         must_be_equal=expect_equal,
-        overrides=overrides,
+        overrides=_overrides(given),
         starting=_silent if as_json else _tell_start,
+        note=_note,
         show=(lambda built: None) if as_json else print_comparison,
     )
     if as_json:
@@ -359,7 +375,7 @@ def backfill(folder: Path, table: str, from_ms: int | None, as_json: bool, **giv
 
     starting = _silent if as_json else _tell_start
     outcomes = commands.backfill(
-        folder, table, from_ms=from_ms, overrides=_overrides(given), starting=starting
+        folder, table, from_ms=from_ms, overrides=_overrides(given), starting=starting, note=_note
     )
     if as_json:
         print_json(outcomes)
@@ -380,7 +396,9 @@ def redrive(folder: Path, table: str, as_json: bool, **given: Any) -> None:
     from headrace.pipelines import commands
 
     starting = _silent if as_json else _tell_start
-    redriven = commands.redrive(folder, table, overrides=_overrides(given), starting=starting)
+    redriven = commands.redrive(
+        folder, table, overrides=_overrides(given), starting=starting, note=_note
+    )
     if as_json:
         print_json(redriven)
         return
@@ -397,6 +415,11 @@ def redrive(folder: Path, table: str, as_json: bool, **given: Any) -> None:
 def _tell_start() -> None:
     """Say at once why nothing is seen for a while."""
     click.echo("starting Spark ...", err=True)
+
+
+def _note(text: str) -> None:
+    """For commands that ask brokers: they say so where that is not as pipeline.toml has it."""
+    click.echo(text, err=True)
 
 
 def _silent() -> None:
@@ -429,8 +452,10 @@ def _overrides(given: dict[str, Any]) -> "Overrides":
     from headrace.pipelines.commands import Overrides
 
     lake = given["lake"]
+    source = click.get_current_context().get_parameter_source("bootstrap")
     return Overrides(
         bootstrap=given["bootstrap"],
+        bootstrap_variable=BOOTSTRAP_VARIABLE if source is ParameterSource.ENVIRONMENT else None,
         lake=None if lake is None else str(lake.absolute()),
         master=given["master"],
         client=dict(given["properties"]),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from headrace.cli.defaults import DEFAULT_REST
+from headrace.cli.defaults import BOOTSTRAP_VARIABLE, DEFAULT_REST
 from headrace.cli.doors import DoorFiles, door_options, warn_of_open_doors
 from headrace.cli.extras import require
 from headrace.cli.options import name_value
@@ -23,7 +23,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--bootstrap",
     "-b",
-    envvar="HEADRACE_BOOTSTRAP",
+    envvar=BOOTSTRAP_VARIABLE,
     metavar="HOST:PORT,...",
     help="Brokers to ask first; else 127.0.0.1:9092.",
 )

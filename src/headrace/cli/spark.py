@@ -11,7 +11,7 @@ from headrace.cli.output import print_line, warn
 
 @click.group(
     "spark",
-    short_help="Check what Spark needs, let it start sooner, fetch the stock connector's jars.",
+    short_help="Check what Spark needs, let it start sooner, fetch the jars of its connectors.",
 )
 def command() -> None:
     """What Spark needs on this machine.
@@ -54,12 +54,12 @@ def warm(again: bool) -> None:
 @command.command("jars")
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 def jars(directory: Path) -> None:
-    """Fetch the jars of Spark's stock Kafka connector through Maven.
+    """Fetch the jars of Spark's stock Kafka connector and of its Avro reader through Maven.
 
-    format("kafka") needs them, and alone offers Spark's real-time mode. Prints the setting
-    that makes Spark load them.
+    format("kafka") and format("avro") need them; the first alone offers Spark's real-time mode, the
+    second reads captured Avro files. Prints the setting that makes Spark load them.
     """
-    from headrace.spark.jars import fetch_connector, spark_jars
+    from headrace.spark.jars import fetch_jars, spark_jars
 
-    found = fetch_connector(directory, lambda artifact: warn(f"fetching {artifact}"))
+    found = fetch_jars(directory, lambda artifact: warn(f"fetching {artifact}"))
     print_line(f"spark.jars={spark_jars(found)}")

@@ -1,6 +1,7 @@
 """Rows and commits of tables as text for people and as JSON for programs."""
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +9,12 @@ from headrace.cli.output import Cell
 
 if TYPE_CHECKING:
     from headrace.lake.commits import Commit
+    from headrace.lake.lineage import Lineage
 
 _TEXT_MAX = 60
 """Longer values are cut in tables for people."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_NAMED = {"\r": "\\r", "\n": "\\n", "\t": "\\t"}
 
 
 def cell(value: Any) -> Cell:
@@ -57,6 +61,14 @@ def rows_added(commit: "Commit") -> int:
     return sum(max(file.rows, 0) for file in commit.added_files())
 
 
+def made_by(lineage: "Lineage | None") -> tuple[str, str]:
+    """The pipeline with its version, and the fingerprint of its files; `-` where none is said."""
+    if lineage is None:
+        return "-", "-"
+    pipeline = f"{lineage.pipeline or '-'} {lineage.pipeline_version}".rstrip()
+    return pipeline, lineage.pipeline_fingerprint or "-"
+
+
 def _plain(value: Any) -> Any:
     """A value as JSON has it: decimals as text, so that no digit is lost."""
     if isinstance(value, Decimal):
@@ -69,5 +81,6 @@ def _plain(value: Any) -> Any:
 
 
 def _cut(text: str) -> str:
-    line = text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
+    """On one line, without what a terminal would take for a command: rows come from anywhere."""
+    line = _CONTROL.sub(lambda found: _NAMED.get(found[0], f"\\x{ord(found[0]):02x}"), text)
     return line if len(line) <= _TEXT_MAX else f"{line[: _TEXT_MAX - 1]}…"

@@ -22,7 +22,7 @@ from headrace.cli.table_options import (
     table_options,
     version_option,
 )
-from headrace.cli.table_rows import cell, commit_document, plain_row, rows_added
+from headrace.cli.table_rows import cell, commit_document, made_by, plain_row, rows_added
 from headrace.errors import HeadraceError
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ def show_table(
         rows = table.rows(shown, names, where, limit, order)
         total = sum(max(file.rows, 0) for file in table.files(shown))
         said = f"of {counted(total, 'row')} at version {shown}"
+        if where is not None:
+            said = f"{'or more ' * (rows.num_rows == limit)}that match, {said}"
     found = python_rows(rows)
     if as_json:
         print_json([plain_row(row) for row in found])
@@ -134,13 +136,19 @@ def show_table(
 @table_options
 @click.option("--limit", type=click.IntRange(min=1), default=_ROWS, show_default=True)
 def show_history(name: str, generation: int | None, lake: str, as_json: bool, limit: int) -> None:
-    """Show a table's commits, newest first: when, what, how many rows, by which batch."""
-    commits = opened_table(lake, name, generation).history(limit)
+    """Show a table's commits, newest first: when, what, how many rows, by whom.
+
+    The fingerprint tells by which state of the pipeline's files.
+    """
+    commits = opened_table(lake, name, generation).history.commits(limit)
     if as_json:
         print_json([commit_document(commit) for commit in commits])
         return
     print_table(
-        ("version", "time", "operation", "rows added", "files", "removed", "batch", "pipeline"),
+        (
+            *("version", "time", "operation", "rows added", "files", "removed", "batch"),
+            *("pipeline", "fingerprint"),
+        ),
         [
             (
                 commit.version,
@@ -150,7 +158,7 @@ def show_history(name: str, generation: int | None, lake: str, as_json: bool, li
                 len(commit.adds),
                 len(commit.removes),
                 ", ".join(f"{token.writer} {token.batch}" for token in commit.tokens) or "-",
-                commit.lineage.pipeline if commit.lineage else "-",
+                *made_by(commit.lineage),
             )
             for commit in commits
         ],
@@ -163,17 +171,22 @@ def show_history(name: str, generation: int | None, lake: str, as_json: bool, li
 def show_lineage(
     name: str, generation: int | None, lake: str, as_json: bool, version: int | None
 ) -> None:
-    """Show which offsets and which versions of other tables a version was made of."""
+    """Show which offsets and which versions of other tables a version was made of, and by whom.
+
+    The fingerprint tells by which state of the pipeline's files.
+    """
     table = opened_table(lake, name, generation)
-    lineage = table.lineage(version)
+    lineage = table.history.lineage(version)
     if lineage is None:
         which = "it" if version is None else f"version {version}"
         raise HeadraceError(f"{name} does not say what {which} was made of")
     if as_json:
         print_json(lineage.document())
         return
-    print_line(f"pipeline {lineage.pipeline or '-'} {lineage.pipeline_version}".rstrip())
-    print_line(f"flow     {lineage.flow or '-'}")
+    pipeline, fingerprint = made_by(lineage)
+    print_line(f"pipeline     {pipeline}")
+    print_line(f"fingerprint  {fingerprint}")
+    print_line(f"flow         {lineage.flow or '-'}")
     if lineage.offsets:
         print_line("")
         print_table(
@@ -307,6 +320,7 @@ def show_files(
 @table_options
 def optimize_table(name: str, generation: int | None, lake: str, as_json: bool) -> None:
     """Make few large files of many small ones; rows and running pipelines notice nothing."""
+    opened_table(lake, name, generation)
     done = opened_lake(lake).optimize(name, generation)
     if as_json:
         print_json(done)
@@ -386,7 +400,7 @@ def _listed(lake: "Lake", name: str) -> dict[str, Any]:
     entry = lake.catalog().tables[name]
     table = lake.table(name)
     files = table.files()
-    newest = table.history(1)
+    newest = table.history.commits(1)
     return {
         "name": name,
         "rows": sum(max(file.rows, 0) for file in files),

@@ -51,6 +51,8 @@ class Generation(msgspec.Struct, frozen=True):
     """Relative to the lake."""
     pipeline: str = ""
     comment: str = ""
+    properties: Mapping[str, str] = {}
+    """Those that its pipeline has put on it; others may be of anyone."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -142,7 +144,9 @@ class Lake:
         entry = self.view(view) if isinstance(view, str) else view
         return merging.merged_rows(entry, merging.pair(self, entry))
 
-    def optimize(self, name: str, generation: int | None = None) -> Optimized:
+    def optimize(
+        self, name: str, generation: int | None = None, up_to_version: int | None = None
+    ) -> Optimized:
         """Join a table's small files, as far as that keeps merged views over it exact.
 
         What a batch layer has not covered yet must still be told apart by commit: its next run
@@ -159,6 +163,8 @@ class Lake:
             for batch in batches
             if batch.name != name and merging.input_of(batch) in (name, None)
         ]
+        if up_to_version is not None:
+            covered.append(up_to_version)
         table = self.table_of(catalog, name, generation)
         return table.optimize(min(covered) if covered else None)
 
@@ -183,7 +189,7 @@ class Lake:
         wanted = canonical(normalised(schema))
         check_partition_columns(wanted, partition_by)
         _make(self.root / place, name, wanted, partition_by, comment, properties or {})
-        made = Generation(place=place, pipeline=pipeline, comment=comment)
+        made = Generation(place, pipeline, comment, properties or {})
 
         def add(catalog: Catalog) -> Catalog:
             old = catalog.tables.get(name, Entry(name, None, {}))
@@ -195,6 +201,18 @@ class Lake:
         found = self.table(name, generation)
         _check_same(found, wanted, partition_by)
         return found
+
+    def note_properties(self, name: str, generation: int, properties: Mapping[str, str]) -> None:
+        """Remember which properties the pipeline of a table has put on it."""
+
+        def note(catalog: Catalog) -> Catalog:
+            entry = catalog.tables[name]
+            made = entry.generations[generation]
+            noted = msgspec.structs.replace(made, properties=dict(properties))
+            generations = {**entry.generations, generation: noted}
+            return _with_table(catalog, msgspec.structs.replace(entry, generations=generations))
+
+        self._edit(note)
 
     def switch(
         self,

@@ -3,11 +3,16 @@
 Two tables take part: the target, which users read, and beside it a history that remembers what
 the target does not show (`trusted.customers` and `trusted.customers__changes`).
 
-A batch is two commits, both with the batch's token: the target first, the history last. So a
-history that has the token means that all is done. After a crash between the two the batch comes
-again, leaves the target alone, and decides what the history lacks as before: an event never beats
-itself (see `change_events`), so it does not matter that its row is there. Readers of the target
-see a batch whole or not at all.
+A batch is two commits, both with the batch's token: the history first, the target last. So a
+target that has the token means that all is done. After a crash between the two the batch comes
+again, leaves the history alone, and decides as before: an event never beats itself (see
+`change_events`), so it does not matter that it is remembered already. Readers of the target see a
+batch whole or not at all.
+
+The order matters where several flows, or a redrive, write to one table. Another batch may come
+before the crashed one does again, and has to be measured against all that anyone was shown. A row
+that the target has and the history lacks would lose to an older one for ever; one that the
+history has and the target lacks is only late.
 
 Only the batch's keys are read and rewritten; of type 2 only versions that did not end before the
 batch's smallest sequence, so events in order never read what is closed.
@@ -169,13 +174,22 @@ def apply_changes(
 
     The schemas of both tables are the caller's to create and to evolve before.
     """
-    if history.has(token):
+    if is_applied(table, history, token):
         return table.version
     decided = _decide(table, history, events, rules)
+    if not history.has(token):
+        history.upsert(decided.history, rules.history_keys, token, lineage)
     if not table.has(token):
         table.upsert(decided.rows, rules.row_keys, token, lineage, delete=IS_DELETE)
-    history.upsert(decided.history, rules.history_keys, token, lineage)
     return table.version
+
+
+def is_applied(table: KeyedTable, history: KeyedTable, token: Token) -> bool:
+    """Whether both tables have the batch.
+
+    Either may be behind: earlier versions wrote the target first, and may have died there.
+    """
+    return table.has(token) and history.has(token)
 
 
 def _decide(

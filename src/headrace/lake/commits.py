@@ -172,7 +172,8 @@ class CommitLog:
         except FileNotFoundError as error:
             raise VersionGone(
                 f"version {version} of the table at {self.place} is not in its log any more; a"
-                " reader this far behind starts anew, with a new checkpoint"
+                " reader this far behind starts anew: a flow by `headrace pipelines replay FOLDER`,"
+                " another one with a new checkpoint"
             ) from error
         try:
             return Commit(version, _decode(content))
@@ -228,19 +229,24 @@ class CommitLog:
 
 
 def versions_of(log: CommitLog, paths: Set[str], newest: int) -> dict[str, int]:
-    """The commit that the rows of each file came with, looked up from the newest backwards.
+    """The commit that the rows of each file came with."""
+    return {path: version for path, (version, _) in arrivals_of(log, paths, newest).items()}
 
-    Files that were rewritten carry it in their names, so that the log need not be asked.
+
+def arrivals_of(log: CommitLog, paths: Set[str], newest: int) -> dict[str, tuple[int, int]]:
+    """The commit that the rows of each file came with, and where in it; from the newest backwards.
+
+    Files that were rewritten carry the commit in their names, so that the log need not be asked.
     """
-    known = {path: label[1] for path in paths if (label := label_of(path)) is not None}
+    known = {path: (label[1], -1) for path in paths if (label := label_of(path)) is not None}
     version = newest
     while len(known) < len(paths) and log.has(version):
-        for add in log.read(version).adds:
+        for place, add in enumerate(log.read(version).adds):
             path = unquote(add.path)
             if path in paths and path not in known:
-                known[path] = version
+                known[path] = version, place
         version -= 1
-    return {path: known.get(path, version) for path in paths}
+    return {path: known.get(path, (version, -1)) for path in paths}
 
 
 def information(

@@ -33,7 +33,7 @@ _GROUP_BYTES = 16 << 20
 _GROUP_ROWS = 1 << 20
 _OPEN_FILES_MAX = 32
 """Beyond it the partition that waited longest is closed; more of its rows begin a new file."""
-_YEARS = (-262_143, 262_142)
+PARTITION_YEARS = (-262_143, 262_142)
 """The wheel reads no partition of years beyond these, and then nothing of the table at all."""
 _NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 _FOLDER_BYTES_MAX = 255
@@ -306,7 +306,7 @@ def _named(column: Any, name: str) -> list[str | None]:
     if pa.types.is_temporal(column.type):
         for text in filter(None, texts):
             year = int(text[: text.index("-", 1)])
-            if not _YEARS[0] <= year <= _YEARS[1]:
+            if not PARTITION_YEARS[0] <= year <= PARTITION_YEARS[1]:
                 raise IncompatibleSchema(
                     f"column {name} has the value {text}, by which no table can be partitioned:"
                     " years are at most six digits, up to 262142. Let an expectation drop or"

@@ -11,6 +11,9 @@ class Lineage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     pipeline: str = ""
     pipeline_version: str = ""
+    """As its settings say; empty where they say nothing."""
+    pipeline_fingerprint: str = ""
+    """By which state of its files; empty in commits of older releases."""
     flow: str = ""
     offsets: Mapping[str, Mapping[str, tuple[int, int]]] = {}
     """For each topic and partition the first offset and the one after the last."""

@@ -67,7 +67,7 @@ def reached_version(speed: Table, source: str, version: int | None = None) -> in
     Batch runs are computed from just this version. A part that is still on its way then reaches
     beyond it, and so does every later one: no part is covered by halves.
     """
-    lineage = speed.lineage_at(speed.version if version is None else version)
+    lineage = speed.history.lineage_at(speed.version if version is None else version)
     return 0 if lineage is None else lineage.inputs.get(source, (0, 0))[1]
 
 
@@ -80,7 +80,7 @@ def forget_covered(speed: Table, version: int) -> None:
 
 def covered_version(batch: Table, version: int | None = None) -> int:
     """Up to which version of its input a batch table has counted; -1 before its first run."""
-    lineage = batch.lineage_at(batch.version if version is None else version)
+    lineage = batch.history.lineage_at(batch.version if version is None else version)
     if lineage is None or not lineage.inputs:
         return -1
     if len(lineage.inputs) > 1:
@@ -93,7 +93,7 @@ def covered_version(batch: Table, version: int | None = None) -> int:
 
 def input_of(batch: Table) -> str | None:
     """The table that a batch table is computed from, once it was."""
-    lineage = batch.lineage()
+    lineage = batch.history.lineage()
     return next(iter(lineage.inputs), None) if lineage is not None else None
 
 

@@ -1,6 +1,6 @@
 """What a table says of itself in its log: schema, properties, and what these ask of its writers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -43,11 +43,15 @@ def check_may_shrink(properties: Mapping[str, str], table: str, operation: str) 
 
 
 def changed_metadata(
-    delta: DeltaTable, schema: pa.Schema, properties: Mapping[str, str]
+    delta: DeltaTable,
+    schema: pa.Schema,
+    properties: Mapping[str, str],
+    dropped: Collection[str] = (),
 ) -> Iterator[Mapping[str, Any]]:
-    """The metadata with another schema and more properties, and a protocol that fits them."""
+    """The metadata with another schema and other properties, and a protocol that fits them."""
     metadata = delta.metadata()
-    configuration = {**metadata.configuration, **properties}
+    known = {**metadata.configuration, **properties}
+    configuration = {key: value for key, value in known.items() if key not in dropped}
     yield from _protocol(delta, schema, configuration)
     yield {
         "metaData": {

@@ -2,6 +2,8 @@
 
 import pyarrow as pa
 
+PARTITION = "partition"
+"""The rule of rows whose partition no reader of Delta could read."""
 UNREADABLE = "unreadable"
 """The rule that payloads break which cannot be decoded, as quarantine names it."""
 

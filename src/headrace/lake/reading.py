@@ -131,8 +131,8 @@ def _opened(place: Path, file: AddedFile) -> Any:
     except FileNotFoundError as error:
         raise VersionGone(
             f"{place / file.path}, of version {file.version}, is not there any more: vacuum takes"
-            " away the files of old versions. A reader this far behind starts anew, with a new"
-            " checkpoint"
+            " away the files of old versions. A reader this far behind starts anew: a flow by"
+            " `headrace pipelines replay FOLDER`, another one with a new checkpoint"
         ) from error
 
 

@@ -2,9 +2,9 @@
 
 Readers that follow the table pass such commits over. A rewritten file's name tells from which
 commits its rows came, so that `_commit_version` outlives it: exact where it has rows of one
-commit, else the last one's. For a lambda pipeline that is exact as well, as long as only commits
-that the batch layer has covered are joined; `Lake.optimize` sees to it. What a repeated batch may
-take back is not joined either.
+commit, else the last one's; and rows stay in the order in which they came. For a lambda pipeline
+the commit is exact as well, as long as only commits that the batch layer has covered are joined;
+`Lake.optimize` sees to it. What a repeated batch may take back is not joined either.
 
 Widening rewrites too, although Delta knows types that widen in place: that is a feature which
 many readers of Delta tables do not have.
@@ -12,6 +12,7 @@ many readers of Delta tables do not have.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from headrace.lake.reading import read_batches
 from headrace.lake.schemas import evolution
 from headrace.lake.tables import Optimized, Table
 
-_SMALL = FILE_BYTES_MAX * 3 // 4
+SMALL = FILE_BYTES_MAX * 3 // 4
 """Larger files are left as they are."""
 _COMMIT_BYTES = 1 << 30
 """So much is rewritten before it is committed, so that what was done is not lost."""
@@ -37,7 +38,7 @@ def optimize(table: Table, up_to_version: int | None = None) -> Optimized:
     newest = table.version
     files = [
         file
-        for file in table.snapshot(newest)
+        for file in table.arrived(newest)
         if up_to_version is None or file.version <= up_to_version
     ]
     done = Optimized()
@@ -49,43 +50,52 @@ def optimize(table: Table, up_to_version: int | None = None) -> Optimized:
 def _settled(table: Table, groups: Sequence[list[AddedFile]]) -> list[list[AddedFile]]:
     """Groups without what `Table.amend` may yet take back: the newest batch of each writer.
 
-    Among the rows of others, those of a batch that comes again would not be found any more. In a
-    table that only grows nothing is taken back.
+    Among the rows of others, those of a batch that comes again would not be found any more. What
+    is on both sides of it is not joined either, for the order. In a table that only grows nothing
+    is taken back.
     """
     if is_append_only(table.properties):
         return list(groups)
     versions = {file.version for group in groups for file in group}
     amendable = {version for version in versions if _is_amendable(table, version)}
-    left = ([file for file in group if file.version not in amendable] for group in groups)
-    return [group for group in left if len(group) > 1]
+    parts = (
+        (is_left_alone, list(files))
+        for group in groups
+        for is_left_alone, files in groupby(group, lambda file: file.version in amendable)
+    )
+    return [files for is_left_alone, files in parts if not is_left_alone and len(files) > 1]
 
 
 def _is_amendable(table: Table, version: int) -> bool:
     try:
-        tokens = table.commit(version).tokens
+        tokens = table.history.commit(version).tokens
     except VersionGone:
         return False  # Its batch came longer ago than the log reaches.
     return any(table.last_batch(token.writer) == token.batch for token in tokens)
 
 
 def joinable(
-    files: Sequence[AddedFile], file_bytes_max: int = FILE_BYTES_MAX, small: int = _SMALL
+    files: Sequence[AddedFile], file_bytes_max: int = FILE_BYTES_MAX, small: int = SMALL
 ) -> list[list[AddedFile]]:
-    """Groups of small files of one partition, neighbours in time, that make one file each."""
+    """Groups of small files of one partition, neighbours in time, that make one file each.
+
+    A group does not reach across a large file, so that rows stay in the order in which they came;
+    that of files of one commit is the order in which they are given.
+    """
     partitions: dict[tuple[tuple[str, str | None], ...], list[AddedFile]] = {}
-    for file in sorted(files, key=lambda one: (one.version, one.path)):
-        if file.size_bytes < small:
-            partitions.setdefault(tuple(file.partition_values.items()), []).append(file)
+    for file in sorted(files, key=lambda one: one.version):
+        partitions.setdefault(tuple(file.partition_values.items()), []).append(file)
     groups: list[list[AddedFile]] = []
     for members in partitions.values():
         group: list[AddedFile] = []
         room = file_bytes_max
         for file in members:
-            if file.size_bytes > room:
+            if file.size_bytes > room or file.size_bytes >= small:
                 groups.append(group)
                 group, room = [], file_bytes_max
-            group.append(file)
-            room -= file.size_bytes
+            if file.size_bytes < small:
+                group.append(file)
+                room -= file.size_bytes
         groups.append(group)
     return [group for group in groups if len(group) > 1]
 

@@ -82,6 +82,15 @@ def evolution(old: pa.Schema, new: pa.Schema) -> Evolution:
     return Evolution(pa.schema(fields), tuple(added), tuple(widened))
 
 
+def holding_both(one: pa.Schema, other: pa.Schema) -> pa.Schema:
+    """The columns of both, in types that hold all values of either: one of the two is wider.
+
+    What one of them lacks may be null, and so may what either says may be. Names that differ in
+    small and capital letters only are refused.
+    """
+    return normalised(pa.schema(_holding_both(list(one), list(other), "")))
+
+
 def conform(rows: Any, schema: pa.Schema) -> Any:
     """A record batch or table with exactly these columns: cast, in order, nulls where missing.
 
@@ -250,6 +259,41 @@ def _merged_type(
         f"column {path} is {type_text(old)} and cannot become {type_text(new)}, which does not"
         f" hold all its values. Cast it to {type_text(old)}, give it another name, or"
         " build the table anew"
+    )
+
+
+def _holding_both(one: list[pa.Field], other: list[pa.Field], above: str) -> list[pa.Field]:
+    others = {field.name: field for field in other}
+    fields = [
+        _field_for_both(field, others[field.name], f"{above}{field.name}")
+        if field.name in others
+        else field.with_nullable(True)
+        for field in one
+    ]
+    known = {field.name for field in one}
+    return fields + [field.with_nullable(True) for field in other if field.name not in known]
+
+
+def _field_for_both(one: pa.Field, other: pa.Field, path: str) -> pa.Field:
+    of_type = _type_for_both(one.type, other.type, path)
+    return pa.field(one.name, of_type, one.nullable or other.nullable)
+
+
+def _type_for_both(one: pa.DataType, other: pa.DataType, path: str) -> pa.DataType:
+    if one == other or _is_wider(other, one) or pa.types.is_null(other):
+        return one
+    if _is_wider(one, other) or pa.types.is_null(one):
+        return other
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        return pa.struct(_holding_both(list(one), list(other), f"{path}."))
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return pa.list_(_field_for_both(one.value_field, other.value_field, f"{path}.element"))
+    if pa.types.is_map(one) and pa.types.is_map(other) and one.key_type == other.key_type:
+        item = _field_for_both(one.item_field, other.item_field, f"{path}.value")
+        return pa.map_(one.key_type, item)
+    raise IncompatibleSchema(
+        f"column {path} is {type_text(one)} and {type_text(other)}, and neither holds all values"
+        " of the other"
     )
 
 

@@ -1,8 +1,7 @@
 """One Delta table: rows in by commits that carry a token and a lineage, rows out of any version."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from deltalake.exceptions import DeltaError
 from headrace.lake import reading
 from headrace.lake.commits import (
     AddedFile,
-    Commit,
     Token,
     additions,
+    arrivals_of,
     removals,
     transaction,
     versions_of,
@@ -31,6 +30,7 @@ from headrace.lake.errors import (
     wheel_error,
 )
 from headrace.lake.head import Head, arrow_schema, at_version, bounds_of, files_of
+from headrace.lake.history import History
 from headrace.lake.key_bounds import FileBounds
 from headrace.lake.landing import Actions, Landing
 from headrace.lake.lineage import Lineage
@@ -60,6 +60,7 @@ class Table:
         self.place = Path(place)
         self.generation = generation
         self._landing = Landing(name, self.place)
+        self.history = History(self._landing)
 
     @property
     def version(self) -> int:
@@ -146,7 +147,7 @@ class Table:
         if not self.has(token):
             return []
         for version in reversed(self._landing.log.versions()):
-            commit = self.commit(version)
+            commit = self.history.commit(version)
             if token in commit.tokens:
                 paths = {file.path for file in self.files()}
                 return [file for file in commit.added_files() if file.path in paths]
@@ -235,6 +236,18 @@ class Table:
         came_with = versions_of(self._landing.log, {file.path for file in files}, version)
         return [replace(file, version=came_with[file.path]) for file in files]
 
+    def arrived(self, version: int) -> list[AddedFile]:
+        """The files of a version in the order in which their rows came.
+
+        So a reader who takes the first of several rows takes the same one as a stream that has
+        followed the table. Only of what was joined in several partitions, or rewritten within one
+        commit, the log does not tell which came first.
+        """
+        files = self.files(version)
+        came = arrivals_of(self._landing.log, {file.path for file in files}, version)
+        ordered = sorted(files, key=lambda file: (came[file.path], file.path))
+        return [replace(file, version=came[file.path][0]) for file in ordered]
+
     def rows(
         self,
         version: int | None = None,
@@ -272,57 +285,22 @@ class Table:
             found += commit.added_files()
         return found
 
-    def settled(self, version: int) -> int:
-        """The newest version that has the very rows of this one.
-
-        What only rewrites files makes a version of its own, and those before it lose their files
-        to vacuum. So whoever wants the rows, and not the files, reads this one.
-        """
-        while self._landing.log.has(version + 1):
-            commit = self.commit(version + 1)
-            if commit.removes_rows or commit.added_files():
-                break
-            version += 1
-        return version
-
-    def commit(self, version: int) -> Commit:
-        """What the log says of a version."""
-        return self._landing.log.read(version)
-
-    def lineage(self, version: int | None = None) -> Lineage | None:
-        """Where the rows of a version came from; of the newest that says so, unless one is given.
-
-        Versions that only rewrite files say nothing of their own.
-        """
-        return self.lineage_at(self.version) if version is None else self.commit(version).lineage
-
-    def lineage_at(self, version: int) -> Lineage | None:
-        """The newest lineage that a version or one before it has told."""
-        while self._landing.log.has(version):
-            said = self.commit(version).lineage
-            if said is not None:
-                return said
-            version -= 1
-        return None
-
-    def history(self, limit: int | None = None) -> list[Commit]:
-        """The commits that the log still has, newest first."""
-        versions = reversed(self._landing.log.versions())
-        return [self.commit(version) for version in islice(versions, limit)]
-
     def evolve(self, schema: pa.Schema) -> int:
         """Let the table take rows of this schema: new columns come last, types become wider."""
         from headrace.lake.rewriting import evolve
 
         return evolve(self, schema)
 
-    def set_properties(self, properties: Mapping[str, str]) -> int:
-        """Let the table have these properties, besides those that it has."""
+    def set_properties(
+        self, properties: Mapping[str, str], dropped: Collection[str] = frozenset()
+    ) -> int:
+        """Let the table have these properties, besides those that it has, and not the dropped."""
 
         def plan(head: Head) -> Actions:
-            if properties.items() <= head.properties.items():
+            has_all = properties.items() <= head.properties.items()
+            if has_all and head.properties.keys().isdisjoint(dropped):
                 return []
-            return changed_metadata(head.delta(), head.schema, properties)
+            return changed_metadata(head.delta(), head.schema, properties, dropped)
 
         return self.change("set properties", plan)
 
@@ -357,7 +335,7 @@ class Table:
         """
         if not 0 <= version <= self.version:
             raise VersionGone(f"{self.name} has no version {version}; its newest is {self.version}")
-        lineage = self.lineage_at(version)
+        lineage = self.history.lineage_at(version)
 
         def run(table: DeltaTable, properties: CommitProperties) -> None:
             table.restore(version, commit_properties=properties)

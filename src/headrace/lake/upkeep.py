@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.lake.catalog import Lake
-from headrace.lake.rewriting import joinable
+from headrace.lake.rewriting import SMALL, joinable
 from headrace.lake.tables import Optimized
 
 SMALL_FILES_MAX = 100
@@ -31,18 +31,21 @@ def tidy(
     name: str,
     generation: int | None = None,
     *,
+    up_to_version: int | None = None,
     small_files_max: int = SMALL_FILES_MAX,
     now_s: float | None = None,
 ) -> Tidied:
     """Join and remove files of a table if it is time to; cheap enough for every 100th commit.
 
+    Files that came behind `up_to_version` stay, for readers who follow the table and are not there.
     It may run beside the table's writer: what is committed meanwhile stays.
     """
     table = lake.table(name, generation)
-    groups = joinable(table.files())
+    # In which order files came is not asked here, so the large ones between them do not count.
+    groups = joinable([file for file in table.files() if file.size_bytes < SMALL])
     optimized = None
     if sum(len(group) - 1 for group in groups) >= small_files_max:
-        optimized = lake.optimize(name, generation)
+        optimized = lake.optimize(name, generation, up_to_version)
     moment = time.time() if now_s is None else now_s
     stamp = lake.root / "_headrace" / "vacuumed" / "/".join(table.place.parts[-2:])
     # A stamp of the future is of a clock that was set back since, and must not hold this up.

@@ -3,22 +3,22 @@
 Each takes folders of pipelines and what the command line says differently from their files.
 """
 
-import os
-import signal
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.pipelines.model import Pipeline
+from headrace.pipelines.model import Pipeline, Sink
+from headrace.pipelines.names import zone_of
 from headrace.pipelines.problems import PipelineError, no_streaming_table
+from headrace.pipelines.running.state import state_of
+from headrace.pipelines.spark_sessions import Tell, say_nothing, session_for
 from headrace.pipelines.status import FlowStatus, PipelineStatus
+from headrace.pipelines.stopping import StopRequest
 from headrace.spark.connect import is_connect_url
 
 if TYPE_CHECKING:
@@ -30,19 +30,16 @@ if TYPE_CHECKING:
     from headrace.pipelines.running.replaying import Replay
     from headrace.pipelines.running.reports import Outcome
     from headrace.pipelines.running.runner import PipelineRunner
-    from headrace.pipelines.running.state import PipelineState
 
 _STOP_S_MAX = 60.0
 _POLL_S = 0.2
-_LOG_BYTES_MAX = 10 << 20
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Show = Callable[["list[PipelineRunner]"], None]
-Tell = Callable[[], None]
+Note = Callable[[str], None]
 
 
-def _say_nothing() -> None:
-    """Where nobody waits for Spark to start."""
+def _note_nothing(text: str) -> None:
+    """Where the brokers that count are not asked, so nobody need know which they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +56,8 @@ class Overrides:
     """What the command line says instead of pipeline.toml."""
 
     bootstrap: str | None = None
+    bootstrap_variable: str | None = None
+    """The environment variable that `bootstrap` is from, which nobody may be aware of."""
     lake: str | None = None
     master: str | None = None
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -76,12 +75,30 @@ class Overrides:
         )
         return replace(pipeline, settings=changed)
 
+    def displaced_brokers(self, pipeline: Pipeline) -> str | None:
+        """That a variable counts instead of the brokers of pipeline.toml, if that is so."""
+        settings = pipeline.settings
+        is_other = self.bootstrap and self.bootstrap != settings.bootstrap
+        if not is_other or not self.bootstrap_variable or not settings.names_brokers:
+            return None
+        return (
+            f"{settings.name}: the brokers are {self.bootstrap}, by {self.bootstrap_variable},"
+            f" not {settings.bootstrap} as in pipeline.toml"
+        )
 
-def load_all(folders: Sequence[str | Path], overrides: Overrides) -> list[Pipeline]:
-    """The pipelines of some folders, which one driver can run together."""
+
+def load_all(
+    folders: Sequence[str | Path], overrides: Overrides, note: Note = _note_nothing
+) -> list[Pipeline]:
+    """The pipelines of some folders, which one driver can run together.
+
+    `note` is told what a user may not expect of their settings.
+    """
     from headrace.pipelines.project import load
 
     loaded = [load(Path(folder), master=overrides.master) for folder in folders]
+    for displaced in filter(None, map(overrides.displaced_brokers, loaded)):
+        note(displaced)
     pipelines = [overrides.applied(pipeline) for pipeline in loaded]
     masters = {pipeline.settings.master for pipeline in pipelines}
     if len(masters) > 1:
@@ -97,63 +114,14 @@ def load_all(folders: Sequence[str | Path], overrides: Overrides) -> list[Pipeli
     return pipelines
 
 
-def open_spark(pipelines: Sequence[Pipeline]) -> "SparkSession":
-    """One session for all pipelines: starting it takes longer than most of what they do."""
-    from headrace.spark.java import find_java
-    from headrace.spark.session import open_session
-
-    settings: dict[str, str] = {}
-    for pipeline in pipelines:
-        settings |= pipeline.settings.spark
-    name = ", ".join(pipeline.settings.name for pipeline in pipelines)
-    master = pipelines[0].settings.master
-    if not is_connect_url(master):
-        find_java()
-    with spark_log(log_path(pipelines[0])):
-        return open_session(name, master, settings)
-
-
-def log_path(pipeline: Pipeline) -> Path:
-    """Where Spark writes what it has to say while it runs a pipeline."""
-    return state_of(pipeline).spark_log
-
-
-def state_of(pipeline: Pipeline) -> "PipelineState":
-    """What a pipeline keeps beside its tables."""
-    from headrace.pipelines.running.state import PipelineState
-
-    return PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
-
-
-@contextmanager
-def spark_log(path: Path) -> Iterator[None]:
-    """Let a JVM that is started meanwhile, and its workers, write to a file.
-
-    Spark writes pages of traces also for what is caught and told in one line; a user's terminal is
-    no place for them. What this process itself says still goes where it did.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists() and path.stat().st_size > _LOG_BYTES_MAX:
-        path.replace(path.with_suffix(".log.1"))
-    sys.stderr.flush()
-    before = os.dup(2)
-    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(log, 2)
-    try:
-        yield
-    finally:
-        os.dup2(before, 2)
-        os.close(before)
-        os.close(log)
-
-
 def run(
     folders: Sequence[str | Path],
     *,
     is_once: bool,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
-    starting: Tell = _say_nothing,
+    starting: Tell = say_nothing,
+    note: Note = _note_nothing,
     show: Show = lambda runners: None,
     is_stopped: Callable[[], bool] | None = None,
     metrics: MetricsPort | None = None,
@@ -161,7 +129,7 @@ def run(
     """Run pipelines until all is read that is there, or until told to stop."""
     from headrace.pipelines.running.runner import PipelineRunner, run_continuously, run_once
 
-    pipelines = load_all(folders, overrides or Overrides())
+    pipelines = load_all(folders, overrides or Overrides(), note)
     runners: list[PipelineRunner] = []
     if is_once:
         check_brokers(pipelines)
@@ -169,7 +137,7 @@ def run(
         held(pipelines),
         StopRequest(pipelines, is_stopped) as stopped,
         metrics_of(runners, metrics),
-        session_for(pipelines, spark, starting) as session,
+        session_for(pipelines, spark, starting, stopped) as session,
     ):
         stopped.take()
         runs = [prepared(session, pipeline) for pipeline in pipelines]
@@ -197,34 +165,6 @@ def metrics_of(runners: "list[PipelineRunner]", port: MetricsPort | None) -> Ite
 
 
 @contextmanager
-def session_for(
-    pipelines: Sequence[Pipeline], given: "SparkSession | None", starting: Tell = _say_nothing
-) -> Iterator["SparkSession"]:
-    """The session that was given, or one that is stopped afterwards; its start takes a while.
-
-    What Spark raises meanwhile is told in one line; its own pages are in its log.
-    """
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    from headrace.pipelines.running.restarts import told
-
-    try:
-        if given is None:
-            starting()
-        session = given or open_spark(pipelines)
-        try:
-            yield session
-        finally:
-            # A Spark that was ended by the signal that ends us cannot be asked to stop.
-            with suppress(Py4JError, OSError):
-                if given is None:
-                    session.stop()
-    except (PySparkException, Py4JError) as error:
-        raise PipelineError(f"Spark failed: {told(error)}; see {log_path(pipelines[0])}") from error
-
-
-@contextmanager
 def held(pipelines: Sequence[Pipeline]) -> Iterator[None]:
     """Be the only process that runs these pipelines; a second one is refused before it begins."""
     with ExitStack() as stack:
@@ -235,54 +175,16 @@ def held(pipelines: Sequence[Pipeline]) -> Iterator[None]:
         yield
 
 
-def check_brokers(pipelines: Sequence[Pipeline]) -> None:
-    """Fail if brokers do not answer. A server of Spark Connect may reach those that we cannot."""
+def check_brokers(pipelines: Sequence[Pipeline], targets: Collection[str] | None = None) -> None:
+    """Fail if brokers do not answer that are needed for some tables, or for all.
+
+    A server of Spark Connect may reach those that we cannot.
+    """
     from headrace.pipelines.analysing import topic_checks
 
     for pipeline in pipelines:
         if not is_connect_url(pipeline.settings.master):
-            topic_checks.check_brokers(pipeline)
-
-
-class StopRequest:
-    """Whether someone wants the run to end: by Ctrl-C, a signal, or `pipelines stop`.
-
-    Signals are taken only where they can be, in the main thread, and given back afterwards.
-    """
-
-    def __init__(
-        self, pipelines: Sequence[Pipeline], is_stopped: Callable[[], bool] | None
-    ) -> None:
-        self._states = [state_of(pipeline) for pipeline in pipelines]
-        self._is_stopped = is_stopped
-        self._asked = threading.Event()
-        self._previous: dict[int, Any] = {}
-
-    def __call__(self) -> bool:
-        return (
-            self._asked.is_set()
-            or any(state.is_asked_to_stop() for state in self._states)
-            or (self._is_stopped is not None and self._is_stopped())
-        )
-
-    def __enter__(self) -> Self:
-        self._previous = self.take()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
-
-    def take(self) -> dict[int, Any]:
-        """Take the signals, again after someone else did: a Spark session does when it starts."""
-        if threading.current_thread() is not threading.main_thread():
-            return {}
-        return {taken: signal.signal(taken, lambda *_: self._ask()) for taken in _SIGNALS}
-
-    def _ask(self) -> None:
-        if not self._asked.is_set():
-            os.write(2, b"\nstopping when the batches under way are done ...\n")
-        self._asked.set()
+            topic_checks.check_brokers(pipeline, targets)
 
 
 def prepared(spark: "SparkSession", pipeline: Pipeline) -> "PipelineRun":
@@ -308,7 +210,10 @@ def status(
             known = msgspec.structs.replace(known, flows=tuple(map(died_with, known.flows)))
         elif stands != "running" and state.is_held():
             stands = "starting"
-        found.append(msgspec.structs.replace(known, state=stands, lake=lake))
+        files = pipeline.fingerprint
+        found.append(
+            msgspec.structs.replace(known, state=stands, lake=lake, folder_fingerprint=files)
+        )
     return found
 
 
@@ -346,15 +251,21 @@ def replay(
     must_be_equal: bool = False,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
-    starting: Tell = _say_nothing,
+    starting: Tell = say_nothing,
+    note: Note = _note_nothing,
     show: "Callable[[Replay], None]" = lambda built: None,
 ) -> "Replay":
     """Build the tables anew beside the running ones, compare, show, and let the new ones count."""
     from headrace.pipelines.running.replaying import Sinks, build, switch
 
-    (pipeline,) = load_all([folder], overrides or Overrides())
+    (pipeline,) = load_all([folder], overrides or Overrides(), note)
     chosen = None if sinks is None else Sinks(sinks)
-    check_brokers([pipeline])
+    anew = [
+        name
+        for name, one in pipeline.datasets.items()
+        if zone_of(name) not in keep and (chosen is Sinks.AGAIN or not isinstance(one, Sink))
+    ]
+    check_brokers([pipeline], anew)
     with state_of(pipeline).held("replay"), session_for([pipeline], spark, starting) as session:
         built = build(session, pipeline, keep=keep, sinks=chosen)
         show(built)
@@ -386,8 +297,9 @@ def switch_back(
         raise PipelineError(
             f"{pipeline.settings.name} was never replayed: there is nothing to switch back to"
         )
-    check_way_back(pipeline, earlier)
-    Lake(pipeline.settings.lake).switch(earlier)
+    lake = Lake(pipeline.settings.lake)
+    check_way_back(lake.catalog(), pipeline, earlier)
+    lake.switch(earlier)
     state.forget_switch()
     state.note_building({})  # What was begun of another architecture read the other tables.
     return earlier
@@ -424,16 +336,17 @@ def backfill(
     from_ms: int | None = None,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
-    starting: Tell = _say_nothing,
+    starting: Tell = say_nothing,
+    note: Note = _note_nothing,
 ) -> "dict[str, Outcome]":
     """Bring records into a table that are older than where its flows began."""
     from headrace.pipelines.running.backfilling import backfill as backfill_flow
 
-    (pipeline,) = load_all([folder], overrides or Overrides())
+    (pipeline,) = load_all([folder], overrides or Overrides(), note)
     if not any(flow.target == table for flow in pipeline.flows):
         why = "" if table in pipeline.datasets else f": {no_streaming_table(pipeline, table)}"
         raise PipelineError(f"no flow of {pipeline.settings.name} writes to {table}{why}")
-    check_brokers([pipeline])
+    check_brokers([pipeline], [table])
     with held([pipeline]), session_for([pipeline], spark, starting) as session:
         made = prepared(session, pipeline)
         flows = [flow for flow in made.pipeline.flows if flow.target == table]
@@ -446,14 +359,15 @@ def redrive(
     *,
     overrides: Overrides | None = None,
     spark: "SparkSession | None" = None,
-    starting: Tell = _say_nothing,
+    starting: Tell = say_nothing,
+    note: Note = _note_nothing,
 ) -> "Redriven":
     """Give the rows in a table's quarantine another try."""
     from headrace.pipelines.running.redriving import check_table
     from headrace.pipelines.running.redriving import redrive as redrive_table
 
-    (pipeline,) = load_all([folder], overrides or Overrides())
+    (pipeline,) = load_all([folder], overrides or Overrides(), note)
     check_table(pipeline, table)
-    check_brokers([pipeline])
+    check_brokers([pipeline], [table])
     with session_for([pipeline], spark, starting) as session:
         return redrive_table(prepared(session, pipeline), table)

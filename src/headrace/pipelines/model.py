@@ -308,9 +308,12 @@ class PipelineSettings:
     """What pipeline.toml says of the pipeline as a whole."""
 
     name: str
-    version: str = "1"
+    version: str = ""
+    """A label of the user's; which files count is told by the pipeline's fingerprint."""
     architecture: Architecture = Architecture.KAPPA
     bootstrap: str = "127.0.0.1:9092"
+    names_brokers: bool = False
+    """Whether these brokers were chosen, and are not only the usual ones."""
     client: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Further client properties, such as a login; never logged."""
     lake: str = "lake"
@@ -338,3 +341,5 @@ class Pipeline:
     """By the name behind `sources.`, so `orders` for `sources.orders`."""
     datasets: Mapping[str, Dataset]
     flows: tuple[Flow, ...]
+    fingerprint: str = ""
+    """Tells one state of the folder's files from another, see `loaded_files`."""

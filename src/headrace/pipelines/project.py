@@ -16,6 +16,7 @@ from headrace.pipelines.analysing.spark_errors import short_text
 from headrace.pipelines.declaring.registry import Registry, collecting
 from headrace.pipelines.declaring.settings_file import SettingsFile, is_like
 from headrace.pipelines.declaring.sql_files import declare_file
+from headrace.pipelines.loaded_files import LoadedFiles
 from headrace.pipelines.model import Pipeline, Place
 from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
 from headrace.spark.connect import is_connect_url
@@ -39,10 +40,15 @@ def load(
     settings = file.settings()
     sources = file.sources()
     registry = Registry(folder, settings.zones)
-    with collecting(registry), importing_from(folder), functions_for(master or settings.master):
+    loaded = LoadedFiles(folder)
+    with (
+        collecting(registry),
+        importing_from(folder) as imported,
+        functions_for(master or settings.master),
+    ):
         paths = library_files(folder, settings.libraries, skipped=Path(settings.lake))
         for path in paths:
-            _declare(path, folder, registry)
+            _declare(path, folder, registry, loaded)
     declared = registry.joined()
     file.check_libraries([str(path.relative_to(folder)) for path in paths])
     problems = [*file.problems, *registry.problems]
@@ -51,7 +57,11 @@ def load(
             Problem(f"no file of {folder.name} declares anything; add a .sql or .py file")
         )
     raise_if_any(problems)
-    return Pipeline(settings, str(folder), sources, declared.datasets, declared.flows)
+    file.count_in(loaded)
+    loaded.add_imported(imported)
+    return Pipeline(
+        settings, str(folder), sources, declared.datasets, declared.flows, loaded.fingerprint()
+    )
 
 
 def library_files(folder: Path, patterns: Sequence[str], skipped: Path) -> list[Path]:
@@ -74,21 +84,23 @@ def library_files(folder: Path, patterns: Sequence[str], skipped: Path) -> list[
 
 
 @contextmanager
-def importing_from(folder: Path) -> Iterator[None]:
-    """Let files import their neighbours, and forget these afterwards.
+def importing_from(folder: Path) -> Iterator[list[Path]]:
+    """Let files import their neighbours, and forget these afterwards; the list is theirs then.
 
     Two pipelines in one process may have neighbours of one name. And what is not in
     `sys.modules` goes to Spark's workers by value: they do not have the folder.
     """
     before = set(sys.modules)
+    imported: list[Path] = []
     sys.path.insert(0, str(folder))
     try:
-        yield
+        yield imported
     finally:
         sys.path.remove(str(folder))
         for name in set(sys.modules) - before:
             file = getattr(sys.modules[name], "__file__", None)
             if file and Path(file).is_relative_to(folder):
+                imported.append(Path(file))
                 del sys.modules[name]
 
 
@@ -115,10 +127,10 @@ def _declares(name: str) -> bool:
     return not is_test and not name.startswith((".", "_"))
 
 
-def _declare(path: Path, folder: Path, registry: Registry) -> None:
+def _declare(path: Path, folder: Path, registry: Registry, loaded: LoadedFiles) -> None:
     file = str(path.relative_to(folder))
     try:
-        text = path.read_text(encoding="utf-8")
+        text = loaded.text(path)
     except UnicodeDecodeError:
         registry.complain("the file is not in UTF-8", Place(file, 1))
         return

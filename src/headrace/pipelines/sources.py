@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.pipelines.model import ERROR, PipelineSettings, Source
+from headrace.spark.option_names import given_properties
 from headrace.spark.refuge import Spans
 from headrace.spark.topic_patterns import whole
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 CATEGORY = "_category"
 _WHERE = ("subscribe", "starting", "ending")
 """How the options begin that say which topics are read, and from where; times win over offsets."""
+
+_STARTING_TIMES = ("startingtimestamp", "startingoffsetsbytimestamp")
 
 
 def client_properties(settings: PipelineSettings) -> dict[str, str]:
@@ -49,6 +52,42 @@ def source_options(
     return {**kept, **source.options}
 
 
+def source_properties(source: Source, settings: PipelineSettings) -> dict[str, str]:
+    """What reaches the cluster of a source, with its login; its options may name another one."""
+    found = given_properties(source_options(source, settings))
+    found.pop("isolation.level", None)  # It says how records are read, and not who reads.
+    return found
+
+
+def begins_with_the_log(source: Source) -> bool:
+    """Whether a flow that reads a source for the first time reads all that there is."""
+    said = {name.lower(): value for name, value in source.options.items()}
+    if any(name in said for name in _STARTING_TIMES):
+        return False
+    return said.get("startingoffsets", "earliest").strip().lower() == "earliest"
+
+
+def by_cluster(
+    topics: Iterable[str], sources: Iterable[Source], settings: PipelineSettings
+) -> list[tuple[dict[str, str], list[str]]]:
+    """Topics that sources read, beside what reaches the cluster that each is read from.
+
+    A name that is read from several clusters is with none: whose topic is meant cannot be told.
+    """
+    reaching = [(source, source_properties(source, settings)) for source in sources]
+    found: list[tuple[dict[str, str], list[str]]] = []
+    for topic in topics:
+        clusters = [properties for source, properties in reaching if reads_topic(source, topic)]
+        if len({properties["bootstrap.servers"] for properties in clusters}) != 1:
+            continue
+        known = next((names for properties, names in found if properties == clusters[0]), None)
+        if known is None:
+            found.append((clusters[0], [topic]))
+        else:
+            known.append(topic)
+    return found
+
+
 def has_headers(source: Source) -> bool:
     """Whether a topic has the column `headers`: as bytes it has, as they belong to what came.
 
@@ -60,13 +99,14 @@ def has_headers(source: Source) -> bool:
 
 def spans_of(source: Source, spans: Spans) -> dict[str, Mapping[str, tuple[int, int]]]:
     """Those of some spans that are of topics which a source reads."""
-    topics = {topic.strip() for topic in (source.topic or source.name).split(",")}
-    pattern = source.topic_pattern
-    return {
-        topic: partitions
-        for topic, partitions in spans.items()
-        if (topic in topics if pattern is None else re.fullmatch(pattern, topic) is not None)
-    }
+    return {topic: spans[topic] for topic in spans if reads_topic(source, topic)}
+
+
+def reads_topic(source: Source, topic: str) -> bool:
+    """Whether a topic is one of those that a source reads."""
+    if source.topic_pattern is not None:
+        return re.fullmatch(source.topic_pattern, topic) is not None
+    return topic in map(str.strip, (source.topic or source.name).split(","))
 
 
 def span_options(options: Mapping[str, str], spans: Spans) -> dict[str, str]:
@@ -82,7 +122,7 @@ def span_options(options: Mapping[str, str], spans: Spans) -> dict[str, str]:
 
 def metadata_prefix(source: Source) -> str:
     """What stands before the names of the columns that tell where a record of a topic was."""
-    if source.connector != "headrace" or source.format == "bytes":
+    if source.connector == "kafka" or source.format == "bytes":
         return ""
     options = {name.lower(): value for name, value in source.options.items()}
     return options.get("metadataprefix", "")

@@ -30,6 +30,7 @@ def table(lake: Lake) -> Table:
     lineage = Lineage(
         pipeline="shop",
         pipeline_version="3",
+        pipeline_fingerprint="1f2e3d4c5b6a",
         flow="orders",
         offsets={"orders": {"0": (0, 2), "10": (0, 1), "2": (4, 5)}},
     )
@@ -121,11 +122,24 @@ def test_history_tells_batches_and_rows(table: Table) -> None:
     assert "shop.orders 0" in ok("history", "raw.orders", "--limit", "2").out
 
 
+def test_history_and_lineage_tell_by_which_files_a_version_was_made(table: Table) -> None:
+    """ARC-4: lineage says by which pipeline version; older releases did not write it down."""
+    appended(table, [{"id": 3}], Token("shop.orders", 1), Lineage(pipeline="shop"))
+    after, first = ok("history", "raw.orders", "--limit", "2").out.splitlines()[-2:]
+    assert first.split()[-3:] == ["shop", "3", "1f2e3d4c5b6a"]
+    assert after.split()[-2:] == ["shop", "-"]
+    newest, before = ok("history", "raw.orders", "--limit", "2", "--json").document
+    assert before["lineage"]["pipeline_fingerprint"] == "1f2e3d4c5b6a"
+    assert "pipeline_fingerprint" not in newest["lineage"]
+    lines = ok("lineage", "raw.orders", "--version", "1").out.splitlines()
+    assert lines[:2] == ["pipeline     shop 3", "fingerprint  1f2e3d4c5b6a"]
+
+
 def test_lineage_tells_offsets_in_the_order_of_partitions(table: Table) -> None:
     document = ok("lineage", "raw.orders", "--json").document
     assert document["offsets"]["orders"]["2"] == [4, 5]
     lines = ok("lineage", "raw.orders").out.splitlines()
-    assert lines[0] == "pipeline shop 3"
+    assert lines[2] == "flow         orders"
     assert [line.split()[1] for line in lines if line.startswith("orders")] == ["0", "2", "10"]
     assert "does not say" in tables("lineage", "raw.orders", "--version", "0").err
 

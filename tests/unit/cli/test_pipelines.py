@@ -19,9 +19,11 @@ from headrace.cli.pipeline_progress import (
     whole_text,
 )
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.project import load
 from headrace.pipelines.running.redriving import Redriven
+from headrace.pipelines.running.state import PipelineState
 from headrace.pipelines.status import FlowStatus, PipelineStatus, ViewStatus
-from tests.declared_pipelines import write_folder
+from tests.declared_pipelines import SETTINGS, write_folder
 
 TABLE = "CREATE STREAMING TABLE raw.x AS SELECT * FROM STREAM(sources.orders);"
 
@@ -39,7 +41,8 @@ def test_a_new_pipeline_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_a_wrong_pipeline_fails_the_check_before_spark_is_started(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.pipelines.commands.open_spark", lambda _: pytest.fail("started"))
+    opening = "headrace.pipelines.spark_sessions.open_spark"
+    monkeypatch.setattr(opening, lambda _: pytest.fail("started"))
     folder = write_folder(tmp_path, {"a.sql": TABLE.replace("orders", "odrers")})
     assert call("check", folder, "--offline") == 1
     output = capsys.readouterr()
@@ -58,6 +61,35 @@ def test_a_broker_that_cannot_be_reached_fails_the_check_and_it_is_said_what_to_
     assert "cannot reach 127.0.0.1:1: connection refused; start a node with" in output.err
     assert "`bootstrap` of pipeline.toml or with --bootstrap; or check with --offline" in output.err
     assert output.out.endswith("1 problem\n")
+
+
+@pytest.mark.parametrize(
+    ("named", "arguments", "told"),
+    [
+        ("127.0.0.1:2", [], 1),
+        ("127.0.0.1:2", ["--bootstrap", "127.0.0.1:1"], 0),
+        ("127.0.0.1:1", [], 0),
+        (None, [], 0),
+    ],
+)
+def test_brokers_of_a_variable_that_displace_those_of_the_file_are_told(
+    named: str | None,
+    arguments: list[str],
+    told: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A variable that was set long ago must not choose another cluster in silence."""
+    monkeypatch.setenv("HEADRACE_BOOTSTRAP", "127.0.0.1:1")
+    line = "" if named is None else f'bootstrap = "{named}"'
+    settings = SETTINGS.replace("[sources", f"{line}\n[sources")
+    folder = write_folder(tmp_path, {"a.sql": TABLE}, settings)
+    call("check", folder, "--no-spark", "--offline", "--json", *arguments)
+    output = capsys.readouterr()
+    text = "shop: the brokers are 127.0.0.1:1, by HEADRACE_BOOTSTRAP, not 127.0.0.1:2 as in"
+    assert output.err.count(text) == told
+    assert json.loads(output.out)[0]["problems"] == []
 
 
 def test_programs_get_the_problems_as_json(
@@ -90,9 +122,34 @@ def test_a_pipeline_that_never_ran_says_so(
 ) -> None:
     folder = write_folder(tmp_path, {"a.sql": TABLE})
     call("status", folder)
-    assert capsys.readouterr().out.startswith("shop: never run\n  its lake is ")
+    told = capsys.readouterr().out
+    assert told.startswith("shop: never run\n  its lake is ")
+    assert told.endswith(f"\n  the files in its folder are {load(folder, {}).fingerprint}\n")
     call("stop", folder)
-    assert capsys.readouterr().out == "nothing was running\n"
+    assert capsys.readouterr().out.startswith("nothing was running with the lake of pipeline.toml")
+    call("stop", folder, "--lake", tmp_path / "other")
+    assert capsys.readouterr().out == f"nothing was running with the lake {tmp_path / 'other'}\n"
+
+
+def test_a_status_says_whether_the_folder_has_the_files_that_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ARC-5: someone who has changed a file sees whether it counts yet."""
+    folder = write_folder(tmp_path, {"a.sql": TABLE})
+    runs = load(folder, {}).fingerprint
+    told = PipelineStatus(pipeline="shop", state="done", version="3", fingerprint=runs)
+    PipelineState.of(folder / "lake", "shop").write_status(told)
+    call("status", folder)
+    assert f"  its files are {runs} (version 3), as in its folder\n" in capsys.readouterr().out
+    write_folder(tmp_path, {"a.sql": f"{TABLE} -- mended"})
+    call("status", folder)
+    others = load(folder, {}).fingerprint
+    assert f"{runs} (version 3); those in its folder are others, {others}," in (
+        capsys.readouterr().out
+    )
+    call("status", folder, "--json")
+    (document,) = json.loads(capsys.readouterr().out)
+    assert (document["fingerprint"], document["folder_fingerprint"]) == (runs, others)
 
 
 @pytest.mark.parametrize("command", ["redrive", "backfill"])
@@ -239,3 +296,13 @@ def test_a_metrics_port_that_is_none_is_refused(
 ) -> None:
     assert main(["pipelines", "run", "shop", "--metrics", given]) == 1
     assert repr(given.rpartition(":")[2]) in capsys.readouterr().err
+
+
+def test_a_pipeline_that_has_done_nothing_yet_says_so_instead_of_noughts() -> None:
+    """The first batch waits for Spark to load what it needs, or for records."""
+    flow = FlowStatus(flow="orders", zone="raw", state="running")
+    begun = PipelineStatus(pipeline="shop", state="running", flows=(flow,))
+    assert progress_text(begun, 0.0) == "shop: waiting for its first batch"
+    counted = msgspec.structs.replace(flow, batches=1)
+    done = msgspec.structs.replace(begun, flows=(counted, flow))
+    assert progress_text(done, 0.0) == "shop: raw 0/0  in/out  0 rows/s"

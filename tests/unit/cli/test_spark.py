@@ -6,14 +6,14 @@ import pytest
 from click.testing import CliRunner
 
 from headrace.cli.spark import command
-from headrace.spark.jars import CONNECTOR, jar_of
+from headrace.spark.jars import JARS, jar_of
 
 
 def test_jars_prints_the_setting_for_what_is_there(tmp_path: Path) -> None:
-    for artifact in CONNECTOR:
+    for artifact in JARS:
         jar_of(tmp_path, artifact).touch()
     done = CliRunner().invoke(command, ["jars", str(tmp_path)])
-    paths = ",".join(str(jar_of(tmp_path, artifact)) for artifact in CONNECTOR)
+    paths = ",".join(str(jar_of(tmp_path, artifact)) for artifact in JARS)
     assert done.output == f"spark.jars={paths}\n"
 
 

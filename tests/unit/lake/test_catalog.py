@@ -1,5 +1,6 @@
 """The lake's catalog: names, generations, and switches of many at once."""
 
+import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -157,3 +158,22 @@ def test_a_table_that_was_removed_by_hand_is_told_with_what_to_do(lake: Lake) ->
     shutil.rmtree(lake.create("raw.lost", SCHEMA, pipeline="shop").place)
     with pytest.raises(TableLost, match=r"back.*replay FOLDER` builds the tables of shop"):
         lake.table("raw.lost")
+
+
+def test_the_catalog_says_which_properties_a_pipeline_has_put_on_a_table(lake: Lake) -> None:
+    """Entries of older releases say nothing of them; so none is taken for the pipeline's."""
+    lake.create("raw.x", SCHEMA, pipeline="shop", properties={"delta.targetFileSize": "9"})
+    lake.create("raw.x", SCHEMA, pipeline="shop", generation=2)
+    lake.note_properties("raw.x", 2, {"delta.targetFileSize": "8"})
+    made = lake.catalog().tables["raw.x"].generations
+    assert [made[number].properties for number in (1, 2)] == [
+        {"delta.targetFileSize": "9"},
+        {"delta.targetFileSize": "8"},
+    ]
+    assert made[2].pipeline == "shop"
+    file = lake.root / "_headrace" / "catalog.json"
+    older = json.loads(file.read_text())
+    for generation in older["tables"]["raw.x"]["generations"].values():
+        del generation["properties"]
+    file.write_text(json.dumps(older))
+    assert lake.catalog().tables["raw.x"].generations[2].properties == {}

@@ -9,9 +9,10 @@ from deltalake import DeltaTable
 
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.commits import AddedFile, Token
-from headrace.lake.data_files import label_of
+from headrace.lake.data_files import DataFile, label_of
 from headrace.lake.errors import IncompatibleSchema
 from headrace.lake.lineage import Lineage
+from headrace.lake.reading import read_batches
 from headrace.lake.rewriting import joinable
 from headrace.lake.tables import Table
 from tests.lakes import appended, ids_of, numbers, written
@@ -47,6 +48,35 @@ def test_large_and_lonely_files_are_left_alone() -> None:
     assert joinable(files, file_bytes_max=100, small=75) == []
 
 
+def test_files_are_not_joined_across_a_large_one() -> None:
+    files = [file(1, 10), file(2, 10), file(3, 80), file(4, 10), file(5, 10)]
+    assert sizes(joinable(files, file_bytes_max=100, small=75)) == [[1, 2], [4, 5]]
+
+
+@pytest.mark.parametrize("idle_at", [None, 0, 2])
+def test_rows_stay_in_the_order_in_which_they_came(table: Table, idle_at: int | None) -> None:
+    """ARC-1: of several records with one key every reader takes the first for the same one.
+
+    Several files of a commit too, and around the last batch of a writer that may come again.
+    """
+    for number in range(6):
+        files = [*one_file(table, 2 * number), *one_file(table, 2 * number + 1)]
+        table.append(files, Token("idle" if number == idle_at else "writer", number))
+    before = in_order(table)
+    assert table.optimize().files_before
+    assert before == in_order(table) == list(range(12))
+
+
+def one_file(table: Table, number: int) -> list[DataFile]:
+    return written(table, [{"id": number, "name": "n"}])
+
+
+def in_order(table: Table) -> list[int]:
+    files = table.arrived(table.version)
+    batches = (b for one in files for b in read_batches(table.place, one, table.schema, ()))
+    return [row["id"] for batch in batches for row in batch.to_pylist()]
+
+
 def test_joining_files_keeps_rows_tokens_and_readers(table: Table) -> None:
     for number in range(6):
         numbers(table, number, batch=number)
@@ -60,16 +90,16 @@ def test_joining_files_keeps_rows_tokens_and_readers(table: Table) -> None:
 
 def test_a_batch_that_comes_again_finds_its_rows_after_files_were_joined(table: Table) -> None:
     """What was put aside before a crash counts once, though someone tidied up in between."""
-    numbers(table, 0, batch=0)
-    numbers(table, 1, batch=1)
-    for number in (2, 3):
+    for number in (0, 1, 2):
+        numbers(table, number, batch=number)
+    for number in (3, 4, 5):
         appended(table, [{"id": number, "name": "n"}], Token("other", number))
+    assert table.optimize().files_before == 4
+    table.amend(written(table, [{"id": 6, "name": "n"}]), Token("writer", 2))
+    assert ids_of(table) == [0, 1, 3, 4, 5, 6]
+    numbers(table, 7, batch=3)
     assert table.optimize().files_before == 2
-    table.amend(written(table, [{"id": 4, "name": "n"}]), Token("writer", 1))
-    assert ids_of(table) == [0, 2, 3, 4]
-    numbers(table, 5, batch=2)
-    assert table.optimize().files_before == 2
-    assert ids_of(table) == [0, 2, 3, 4, 5]
+    assert ids_of(table) == [0, 1, 3, 4, 5, 6, 7]
 
 
 def test_a_second_optimize_finds_nothing(table: Table) -> None:

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.lake.errors import IncompatibleSchema
-from headrace.lake.schemas import conform, evolution, normalised, type_text
+from headrace.lake.schemas import conform, evolution, holding_both, normalised, type_text
 
 OLD = pa.schema([("id", pa.int32()), ("name", pa.string()), ("at", pa.struct([("x", pa.int32())]))])
 
@@ -179,3 +179,58 @@ def test_nulls_in_required_parts_of_a_column_are_refused_and_those_around_them_a
     assert conform(rows.slice(1), schema).num_rows == rows.num_rows - 1
     with pytest.raises(IncompatibleSchema, match=f"column {path} is required"):
         conform(rows, schema)
+
+
+def struct(of: pa.DataType, *, nullable: bool = True) -> pa.DataType:
+    return pa.struct([pa.field("x", of, nullable)])
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        (pa.int32(), pa.int64()),
+        (pa.int32(), pa.float64()),
+        (pa.float32(), pa.float64()),
+        (pa.int64(), pa.decimal128(21, 2)),
+        (pa.decimal128(10, 2), pa.decimal128(12, 4)),
+        (pa.null(), pa.string()),
+        (struct(pa.int32()), struct(pa.int64())),
+        (struct(pa.int32(), nullable=False), struct(pa.int32())),
+        (pa.list_(pa.int32()), pa.list_(pa.int64())),
+        (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64())),
+    ],
+)
+def test_of_two_types_the_one_that_holds_both_is_common(
+    narrow: pa.DataType, wide: pa.DataType
+) -> None:
+    one, other = pa.schema([("c", narrow)]), pa.schema([("c", wide)])
+    assert holding_both(one, other) == holding_both(other, one) == other
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.decimal128(38, 2), pa.float64()),
+        (pa.int64(), pa.float64()),
+        (pa.int64(), pa.decimal128(20, 2)),
+        (pa.decimal128(38, 2), pa.decimal128(38, 10)),
+        (pa.string(), pa.binary()),
+        (pa.timestamp("us", "UTC"), pa.timestamp("us")),
+        (pa.timestamp("us", "UTC"), pa.date32()),
+        (struct(pa.int64()), struct(pa.float64())),
+        (pa.map_(pa.string(), pa.int32()), pa.map_(pa.binary(), pa.int32())),
+    ],
+)
+def test_what_neither_of_two_types_holds_is_refused_either_way(
+    one: pa.DataType, other: pa.DataType
+) -> None:
+    """ARC-5: a third type would change numbers silently, as a double does those of a decimal."""
+    for pair in ((one, other), (other, one)):
+        with pytest.raises(IncompatibleSchema, match=r"column c.* neither holds all values"):
+            holding_both(*(pa.schema([("c", of)]) for of in pair))
+
+
+def test_what_one_of_two_lacks_may_be_null() -> None:
+    required = pa.schema([pa.field("a", pa.string(), nullable=False), ("b", pa.int32())])
+    found = holding_both(required, pa.schema([pa.field("c", pa.bool_(), nullable=False)]))
+    assert found == pa.schema([("a", pa.string()), ("b", pa.int32()), ("c", pa.bool_())])

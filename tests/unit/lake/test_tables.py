@@ -58,7 +58,7 @@ def test_a_batch_without_rows_leaves_its_token_and_lineage(table: Table) -> None
     version = table.append([], Token("writer", 0), lineage)
     assert version == 1
     assert table.has(Token("writer", 0))
-    assert table.lineage(version) == lineage
+    assert table.history.lineage(version) == lineage
 
 
 def test_tokens_outlive_checkpoints_and_a_cleaned_log(lake: Lake) -> None:
@@ -172,23 +172,13 @@ def test_deleting_with_a_token_happens_once(table: Table) -> None:
     assert ids_of(table) == [1]
 
 
-def test_lineage_of_the_newest_version_that_tells_one(table: Table) -> None:
-    lineage = Lineage(pipeline="shop", pipeline_version="2", flow="orders", inputs={"a.b": (1, 4)})
-    appended(table, [{"id": 1, "name": "a"}], None, lineage)
-    numbers(table, 2)
-    assert table.lineage() == lineage
-    assert table.lineage(2) is None
-    assert [commit.operation for commit in table.history()] == ["append", "append", "CREATE TABLE"]
-    assert [commit.version for commit in table.history(1)] == [2]
-
-
 def test_restoring_brings_back_rows_and_lineage_as_a_new_version(table: Table) -> None:
     first = Lineage(inputs={"raw.in": (-1, 5)})
     appended(table, [{"id": 1, "name": "a"}], Token("writer", 0), first)
     second = Lineage(inputs={"raw.in": (5, 9)})
     table.replace(written(table, [{"id": 2, "name": "b"}]), Token("writer", 1), second)
     version = table.restore(1)
-    assert (version, ids_of(table), table.lineage()) == (3, [1], first)
+    assert (version, ids_of(table), table.history.lineage()) == (3, [1], first)
     assert table.has(Token("writer", 1))
     with pytest.raises(VersionGone, match="no version 9"):
         table.restore(9)
@@ -283,10 +273,12 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_written(table: Tabl
     assert list(table.place.glob("*.parquet")) == []
 
 
-def test_versions_that_only_rewrite_files_have_the_rows_of_the_one_before(table: Table) -> None:
-    numbers(table, 1)
-    rows = numbers(table, 2)
-    table.optimize()
-    assert table.settled(rows) == table.version == rows + 1
-    more = numbers(table, 3)
-    assert (table.settled(rows), table.settled(rows - 1)) == (more - 1, rows - 1)
+def test_properties_are_set_and_dropped_and_nothing_is_committed_for_nothing(table: Table) -> None:
+    kept = table.properties
+    version = table.set_properties(
+        {"delta.targetFileSize": "9", "delta.isolationLevel": "Serializable"}
+    )
+    assert table.set_properties({"delta.targetFileSize": "9"}) == version
+    assert table.set_properties({}, {"delta.targetFileSize", "delta.isolationLevel"}) == version + 1
+    assert table.properties == kept
+    assert table.set_properties({}, {"delta.targetFileSize"}) == version + 1

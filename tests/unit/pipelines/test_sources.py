@@ -6,7 +6,13 @@ import pytest
 
 from headrace.pipelines.analysing.stand_ins import source_schema
 from headrace.pipelines.model import PipelineSettings, Place, Source
-from headrace.pipelines.sources import has_headers, source_options, span_options
+from headrace.pipelines.sources import (
+    begins_with_the_log,
+    by_cluster,
+    has_headers,
+    source_options,
+    span_options,
+)
 from headrace.spark.topic_patterns import is_like
 
 PLACE = Place("pipeline.toml", 1)
@@ -60,3 +66,38 @@ def test_a_pattern_of_a_pipeline_is_of_whole_names_by_either_connector() -> None
     pattern = source_options(source, SETTINGS)["subscribePattern"]
     names = ["orders", "bills-eu", "orders-dead", "old-orders"]
     assert [is_like(pattern, name) for name in names] == [True, True, False, False]
+
+
+def test_topics_are_asked_for_at_the_cluster_that_they_are_read_from() -> None:
+    """One that two clusters have is not asked for, as nobody could tell which it is."""
+    elsewhere = {"kafka.bootstrap.servers": "127.0.0.2:9092", "kafka.sasl.username": "visitor"}
+    sources = [
+        Source("orders", PLACE, topic="orders, both"),
+        Source("visits", PLACE, topic_pattern="visits-.*", options=elsewhere),
+        Source("both", PLACE, options=elsewhere),
+        Source("again", PLACE, topic="orders", options={"kafka.fetch.min.bytes": "9"}),
+    ]
+    own = {"bootstrap.servers": "127.0.0.1:9092"}
+    other = {"bootstrap.servers": "127.0.0.2:9092", "sasl.username": "visitor"}
+    topics = ["visits-1", "orders", "both", "visits-2", "unknown"]
+    assert by_cluster(topics, sources, SETTINGS) == [
+        (other, ["visits-1", "visits-2"]),
+        (own, ["orders"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_whole"),
+    [
+        ({}, True),
+        ({"StartingOffsets": " Earliest"}, True),
+        ({"startingOffsets": "latest"}, False),
+        ({"startingTimestamp": "0"}, False),
+        ({"startingOffsetsByTimestamp": '{"orders": {"0": 0}}'}, False),
+        ({"startingOffsets": '{"orders": {"0": 5}}'}, False),
+    ],
+)
+def test_a_source_begins_with_the_log_unless_told_otherwise(
+    options: dict[str, str], is_whole: bool
+) -> None:
+    assert begins_with_the_log(Source("orders", PLACE, options=options)) is is_whole

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
+from headrace.pipelines.analysing.agreement import Part, agreed, as_declared
 from headrace.pipelines.analysing.graph import Consumer, Graph, consumers, graph_of
 from headrace.pipelines.analysing.original_bytes import (
     source_behind,
@@ -72,6 +73,8 @@ class Analysis:
         """What each query has asked for, by the name of its flow or view."""
         self.schemas: dict[str, StructType] = {}
         """The columns of each dataset that could be analysed."""
+        self.histories: dict[str, pa.Schema] = {}
+        """The columns of what is remembered beside each table of changes."""
         self.frames: dict[str, DataFrame] = {}
         """The frame of each query, by the name of its flow or view."""
         self.kept: dict[str, Query] = {}
@@ -241,33 +244,49 @@ class Analysis:
 
     def _stored(self, dataset: Dataset, made: Sequence[Consumer]) -> "StructType":
         """The columns that a table keeps of what its flows bring."""
-        from headrace.lake.changes import target_schema
         from headrace.spark.tables.schemas import arrow_schema_of, schema_of
 
-        changes = {flow.name: flow.changes for flow in self.pipeline.flows}
-        parts = []
+        declared = pa.schema([])
         if isinstance(dataset, StreamingTable) and dataset.schema:
-            parts.append(arrow_schema_of(parsed_schema(dataset.schema)))
+            declared = arrow_schema_of(parsed_schema(dataset.schema))
+        parts = [Part("its schema", dataset.place, declared)] if len(declared) else []
+        histories = []
         for consumer in made:
-            frame = self.frames[consumer.name]
-            found = changes.get(consumer.name)
-            if found is None:
-                parts.append(kept_columns(frame.schema))
-                continue
-            parts.append(
-                target_schema(
-                    self._sequenced_columns(frame, found),
-                    sequence_by=sequence_column(found, frame.columns),
-                    scd_type=found.scd_type,
-                    except_columns=(SEQUENCE, *found.except_columns),
-                )
-            )
-        try:
-            return schema_of(pa.unify_schemas(parts, promote_options="permissive"))
-        except pa.ArrowException as error:
-            raise PipelineError(
-                f"its flows do not fit together: {error}; cast the column in one of them"
-            ) from error
+            columns, history = self._brought(consumer)
+            parts.append(Part(consumer.name, consumer.place, as_declared(columns, declared)))
+            if history is not None:
+                histories.append(Part(consumer.name, consumer.place, history))
+        if histories:
+            what = f"{dataset.name}, KEYS and SEQUENCE BY"
+            self.histories[dataset.name] = agreed(what, histories)
+        return schema_of(agreed(dataset.name, parts))
+
+    def _brought(self, consumer: Consumer) -> tuple[pa.Schema, pa.Schema | None]:
+        """The columns that a flow brings to its table, and to what is remembered of changes."""
+        from headrace.lake.changes import history_schema, target_schema
+
+        frame = self.frames[consumer.name]
+        by_flow = {flow.name: flow.changes for flow in self.pipeline.flows}
+        changes = by_flow.get(consumer.name)
+        if changes is None:
+            return kept_columns(frame.schema), None
+        events, sequence = self._events(frame, changes)
+        target = target_schema(
+            events,
+            sequence_by=sequence,
+            scd_type=changes.scd_type,
+            except_columns=(SEQUENCE, *changes.except_columns),
+        )
+        return target, history_schema(events, keys=changes.keys, sequence_by=sequence)
+
+    def _events(self, frame: "DataFrame", changes: Changes) -> tuple[pa.Schema, str]:
+        """The columns of change events, and which of them is the sequence."""
+        events = self._sequenced_columns(frame, changes)
+        sequence = sequence_column(changes, frame.columns)
+        for column in (*changes.keys, sequence):
+            if column not in events.names:
+                raise UnknownColumns(column)  # The checks of the flow say so.
+        return events, sequence
 
     def _sequenced_columns(self, frame: "DataFrame", changes: Changes) -> pa.Schema:
         from pyspark.errors import PySparkException

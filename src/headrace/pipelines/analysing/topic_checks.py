@@ -5,20 +5,29 @@ is read from it. Sinks and dead letters are always with the pipeline's own.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from headrace.client.admin import Admin
 from headrace.client.cluster import check_reachable
 from headrace.client.java_security import InvalidLogin, translated
 from headrace.client.security import NotSpoken
 from headrace.errors import HeadraceError
-from headrace.pipelines.model import Pipeline, Place, Sink, Source, StreamingTable
+from headrace.pipelines.analysing.graph import graph_of
+from headrace.pipelines.model import (
+    SOURCES,
+    Pipeline,
+    Place,
+    Sink,
+    Source,
+    StreamingTable,
+    TemporaryView,
+)
 from headrace.pipelines.problems import Problem, nearest
-from headrace.pipelines.sources import client_properties, source_options
-from headrace.spark.option_names import given_properties
+from headrace.pipelines.sources import client_properties, source_properties
 
 TIMEOUT_S = 5.0
+_NAMED_MAX = 5
 _JAVAS_LOGIN = (InvalidLogin, NotSpoken)
 """What is wrong with a login that the stock connector can do and this client cannot."""
 
@@ -43,6 +52,15 @@ class TopicsOfCluster:
     @property
     def bootstrap(self) -> str:
         return self.properties["bootstrap.servers"]
+
+    @property
+    def uses(self) -> str:
+        """What is read from and written to it, for people."""
+        names = [f"{SOURCES}.{source.name}" for source in self.sources]
+        names += [f"the topic {topic}" for _, topic in self.written]
+        more = [f"{len(names) - _NAMED_MAX} more"] if len(names) > _NAMED_MAX else []
+        *first, last = [*names[:_NAMED_MAX], *more]
+        return f"{', '.join(first)} and {last}" if first else last
 
     @property
     def is_left_to_java(self) -> bool:
@@ -76,20 +94,48 @@ def check_topics(
     return TopicReport(tuple(problems), tuple(notes))
 
 
-def check_brokers(pipeline: Pipeline, timeout_s: float = TIMEOUT_S) -> None:
-    """Fail clearly where no broker answers: Spark would try again and again, and blame a query.
+def check_brokers(
+    pipeline: Pipeline, targets: Collection[str] | None = None, timeout_s: float = TIMEOUT_S
+) -> None:
+    """Fail clearly where brokers do not answer: Spark would try again and again, and blame a query.
 
-    Where some cluster answers, the flows of the others fail by themselves.
+    Only those are asked that are read from or written to for `targets`, the tables and sinks that
+    are to be brought up to date; None is all of them. The error names every one that is away.
     """
-    asked = [cluster for cluster in clusters_of(pipeline) if not cluster.is_left_to_java]
-    failures: list[HeadraceError] = []
-    for cluster in asked:
+    failures: list[tuple[TopicsOfCluster, HeadraceError]] = []
+    for cluster in clusters_of(part_for(pipeline, targets)):
+        if cluster.is_left_to_java:
+            continue
         try:
             check_reachable(cluster.bootstrap, translated(cluster.properties), timeout_s)
         except HeadraceError as error:
-            failures.append(error)
-    if failures and len(failures) == len(asked):
-        raise failures[0]
+            failures.append((cluster, error))
+    if failures:
+        raise _error_of_all(failures) from failures[0][1]
+
+
+def part_for(pipeline: Pipeline, targets: Collection[str] | None) -> Pipeline:
+    """The pipeline without the sources that these datasets do not read, and without the others.
+
+    A source that is read under a name which only Spark finds out is left out too, so its brokers
+    are not asked.
+    """
+    datasets = pipeline.datasets
+    graph = graph_of(pipeline)
+    views = {name for name, one in datasets.items() if isinstance(one, TemporaryView)}
+    kept = {name: one for name, one in datasets.items() if targets is None or name in targets}
+    wanted = [name for name in kept if name not in views]
+    read: set[str] = set()
+    while wanted:
+        inputs = {edge.source for edge in graph.inputs(wanted.pop())}
+        wanted += (inputs - read) & views
+        read |= inputs
+    sources = pipeline.sources.items()
+    return replace(
+        pipeline,
+        sources={name: one for name, one in sources if f"{SOURCES}.{name}" in read},
+        datasets=kept,
+    )
 
 
 def clusters_of(pipeline: Pipeline) -> list[TopicsOfCluster]:
@@ -98,7 +144,7 @@ def clusters_of(pipeline: Pipeline) -> list[TopicsOfCluster]:
     own.written.extend(_written_topics(pipeline))
     found = [own]
     for source in pipeline.sources.values():
-        properties = _properties_of(source, pipeline)
+        properties = source_properties(source, pipeline.settings)
         cluster = next((one for one in found if one.properties == properties), None)
         if cluster is None:
             cluster = TopicsOfCluster(properties)
@@ -107,11 +153,11 @@ def clusters_of(pipeline: Pipeline) -> list[TopicsOfCluster]:
     return [one for one in found if one.sources or one.written]
 
 
-def _properties_of(source: Source, pipeline: Pipeline) -> dict[str, str]:
-    """How the reader of a source reaches its brokers."""
-    found = given_properties(source_options(source, pipeline.settings))
-    found.pop("isolation.level", None)  # It says how records are read, and not who reads.
-    return found
+def _error_of_all(failures: Sequence[tuple[TopicsOfCluster, HeadraceError]]) -> HeadraceError:
+    """One error with the words of all; of their class if they share it: that says what to do."""
+    kinds = {type(error) for _, error in failures}
+    kind = kinds.pop() if len(kinds) == 1 else HeadraceError
+    return kind("; ".join(f"{error} (for {cluster.uses})" for cluster, error in failures))
 
 
 def _topics_at(cluster: TopicsOfCluster, timeout_s: float) -> set[str]:

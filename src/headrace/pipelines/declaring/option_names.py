@@ -19,6 +19,8 @@ _ELSEWHERE = {
     "endingoffsets": "a stream has no end",
     "endingtimestamp": "a stream has no end",
     "endingoffsetsbytimestamp": "a stream has no end",
+    "pushfilters": "a query may ask a topic more than one question, and Spark would take one's"
+    " filters for all; startingTimestamp and startingOffsets limit what is read",
 }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from headrace.pipelines.model import (
     ZONES,
+    Changes,
     Dataset,
     Expectation,
     Flow,
@@ -30,6 +31,8 @@ from headrace.pipelines.problems import PipelineError, Problem, nearest
 QueryFunction = Callable[[], Any]
 Checked = StreamingTable | MaterializedView
 """What expectations can be about."""
+OWN_RULES = frozenset(("partition", "unreadable"))
+"""The rules of quarantine that nobody declares; `lake.quarantine` has them too, and takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +157,12 @@ class Registry:
                 f"{dataset.name} has two expectations {name!r}; give each a name of its own",
                 dataset.place,
             )
+        for name in sorted(OWN_RULES.intersection(names)):
+            self.complain(
+                f"{dataset.name}: {name!r} is what quarantine calls a rule that nobody declares;"
+                " give the expectation another name",
+                dataset.place,
+            )
 
     def _flows_by_name(self, by_name: Mapping[str, Dataset]) -> tuple[Flow, ...]:
         flows: dict[str, Flow] = {}
@@ -185,6 +194,22 @@ class Registry:
                 self.complain(
                     f"{flow.target} is kept by a flow of changes, and {flow.name} would append to"
                     " it; write to another table, or make it a flow of changes too",
+                    flow.place,
+                )
+        self._complain_about_unlike_changes(flows)
+
+    def _complain_about_unlike_changes(self, flows: Mapping[str, Flow]) -> None:
+        """One table has one key and one way to be kept, whichever flow its changes come by."""
+        first: dict[str, tuple[Flow, Changes]] = {}
+        for flow in flows.values():
+            if flow.changes is None:
+                continue
+            before, changes = first.setdefault(flow.target, (flow, flow.changes))
+            for word, mine, other in _unlike(flow.changes, changes):
+                self.complain(
+                    f"{flow.name} and {before.name}, at {before.place}, both keep {flow.target}:"
+                    f" one has {word} {mine}, the other {other}. Say the same in both, or write to"
+                    " another table",
                     flow.place,
                 )
 
@@ -247,6 +272,14 @@ def _target_complaint(flow: Flow, by_name: Mapping[str, Dataset]) -> str | None:
     if flow.changes and isinstance(target, Sink):
         return f"{flow.target} is a sink; changes are applied to streaming tables"
     return None
+
+
+def _unlike(one: Changes, other: Changes) -> Iterator[tuple[str, str, str]]:
+    """In which words two flows of changes differ that have to be the same for one table."""
+    if set(one.keys) != set(other.keys):
+        yield "KEYS", f"({', '.join(one.keys)})", f"({', '.join(other.keys)})"
+    if one.scd_type != other.scd_type:
+        yield "SCD TYPE", str(one.scd_type), str(other.scd_type)
 
 
 def _is_same_file_again(first: DeclaredDataset, again: DeclaredDataset) -> bool:

@@ -23,6 +23,7 @@ from headrace.pipelines.declaring.settings_tables import (
     converted,
 )
 from headrace.pipelines.intervals import schedule_complaint, seconds_of
+from headrace.pipelines.loaded_files import LoadedFiles
 from headrace.pipelines.model import (
     QUARANTINE,
     SOURCES,
@@ -53,6 +54,7 @@ class SettingsFile:
     def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
         self.directory = directory
         self.problems: list[Problem] = []
+        self._schema_files: dict[str, Path] = {}
         self._environment = os.environ if environment is None else environment
         self._text = _text_of(directory)
         self._lines = self._text.splitlines()
@@ -77,6 +79,7 @@ class SettingsFile:
             version=str(table.version),
             architecture=Architecture(table.architecture),
             bootstrap=table.bootstrap,
+            names_brokers="bootstrap" in given,
             client=self._client(),
             lake=self._place_of_lake(table.lake),
             master=table.master,
@@ -89,6 +92,12 @@ class SettingsFile:
             promotions=self._promotions(zones),
             driver_rows_max=table.driver_rows_max,
         )
+
+    def count_in(self, loaded: LoadedFiles) -> None:
+        """Count the file, with variables as they are written, and the schemas that it names."""
+        loaded.add(FILE, self._text)
+        for section, path in self._schema_files.items():
+            loaded.add_schema(section, path)
 
     def check_libraries(self, files: Sequence[str]) -> None:
         """Complain about patterns of `libraries` that none of the pipeline's files is like."""
@@ -241,6 +250,7 @@ class SettingsFile:
             return table.schema
         path = self.directory / table.schema
         if path.is_file():
+            self._schema_files[section] = path
             return str(path)
         if path.suffix in (".avsc", ".proto", ".json"):
             self._complain(f"there is no file {table.schema} in the folder", section, "schema")

@@ -22,7 +22,7 @@ class PipelineTable(msgspec.Struct, frozen=True, kw_only=True):
     """`[pipeline]`."""
 
     name: str
-    version: str | int | float = "1"
+    version: str | int | float = _DEFAULTS.version
     architecture: Literal["kappa", "lambda"] = "kappa"
     bootstrap: str = _DEFAULTS.bootstrap
     lake: str = _DEFAULTS.lake

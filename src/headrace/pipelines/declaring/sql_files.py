@@ -47,11 +47,12 @@ def declare_file(sql: str, file: str, registry: Registry) -> None:
         registry.complain(str(error), Place(file, error.line))
         return
     for statement in listed:
-        place = Place(file, statement[0].line)
+        place, parts = Place(file, statement[0].line), Parts(sql, statement, file)
         try:
-            _declare(Parts(sql, statement, file), place, registry)
+            _declare(parts, place, registry)
         except PipelineError as error:
             registry.problems += error.placed(place)
+        registry.problems += parts.problems
 
 
 def _declare(parts: Parts, place: Place, registry: Registry) -> None:
@@ -71,7 +72,8 @@ def _declare(parts: Parts, place: Place, registry: Registry) -> None:
     elif parts.accept("SINK"):
         _sink(parts, place, registry)
     else:
-        raise parts.wrong(f"a statement begins with one of {', '.join(KINDS)}")
+        words = [word for kind in KINDS for word in kind.split()[1:2]]
+        raise parts.wrong(f"a statement begins with one of {', '.join(KINDS)}", words)
 
 
 @dataclass(slots=True)
@@ -139,7 +141,7 @@ def _clauses(parts: Parts, allowed: Sequence[tuple[str, ...]]) -> _Clauses:
     while not parts.is_at_end and not parts.is_next("AS"):
         words = next((words for words in allowed if parts.accept(*words)), None)
         if words is None:
-            raise parts.wrong(f"here may stand {', '.join(map(' '.join, allowed))} or AS")
+            raise parts.no_clause(allowed, " or AS")
         attribute, read = _CLAUSES[words]
         setattr(found, attribute, read(parts))
     return found
@@ -279,7 +281,7 @@ def _changes(
         elif parts.accept("STORED", "AS", "SCD", "TYPE"):
             scd_type = parts.take().text
         else:
-            raise parts.wrong(f"here may stand {', '.join(map(' '.join, _OF_CHANGES))}")
+            raise parts.no_clause(_OF_CHANGES)
     if not sequence_by:
         raise parts.wrong(
             f"say what orders the changes of {target}: SEQUENCE BY a column, or an expression"

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from headrace.pipelines.declaring.rules import expectation, fresh, of_batch, rows, unique
+from headrace.pipelines.declaring.sql_mistakes import mistake_in
 from headrace.pipelines.declaring.sql_text import Token
 from headrace.pipelines.intervals import seconds_of
 from headrace.pipelines.model import Expectation, Place, Rule
-from headrace.pipelines.problems import PipelineError, Problem
+from headrace.pipelines.problems import PipelineError, Problem, nearest
 
 _VIOLATIONS = {
     ("WARN",): "warn",
@@ -24,6 +25,8 @@ class Parts:
         self._listed = listed
         self._file = file
         self._at = 0
+        self.problems: list[Problem] = []
+        """What is wrong with a query; what it is for is known nevertheless."""
 
     @property
     def is_at_end(self) -> bool:
@@ -43,14 +46,17 @@ class Parts:
 
     def expect(self, word: str, *, instead_of: str | None = None) -> None:
         if not self.accept(word):
-            raise self.wrong(instead_of or f"here must stand {word}")
+            raise self.wrong(instead_of or f"here must stand {word}", [word])
 
     def expect_one_of(self, *words: str) -> None:
         if not any(self.accept(word) for word in words):
-            raise self.wrong(f"here must stand {' or '.join(words)}")
+            raise self.wrong(f"here must stand {' or '.join(words)}", words)
 
-    def wrong(self, advice: str) -> PipelineError:
-        """An error at the next token, or at the last one when the statement is over."""
+    def wrong(self, advice: str, words: Iterable[str] = ()) -> PipelineError:
+        """An error at the next token, or at the last one when the statement is over.
+
+        Of `words`, all that may come next, the one that was perhaps meant is told.
+        """
         if self.is_at_end:
             last = self._listed[-1]
             return PipelineError(
@@ -58,8 +64,16 @@ class Parts:
             )
         token = self._listed[self._at]
         return PipelineError(
-            Problem(f"{token.text} does not fit here; {advice}", Place(self._file, token.line))
+            Problem(
+                f"{token.text} does not fit here; {advice}{nearest(token.upper, words)}",
+                Place(self._file, token.line),
+            )
         )
+
+    def no_clause(self, allowed: Sequence[tuple[str, ...]], more: str = "") -> PipelineError:
+        """An error where none of some clauses begins; `more` is what may stand there too."""
+        advice = f"here may stand {', '.join(map(' '.join, allowed))}{more}"
+        return self.wrong(advice, [words[0] for words in allowed])
 
     def take(self) -> Token:
         if self.is_at_end:
@@ -143,6 +157,8 @@ class Parts:
         if self.is_at_end:
             raise self.wrong("here must stand a query")
         rest = self._listed[self._at :]
+        if (mistake := mistake_in(rest)) is not None:
+            self.problems.append(Problem(mistake.text, Place(self._file, mistake.line)))
         self._at = len(self._listed)
         return self._text_of(rest)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 _TOKEN = re.compile(
     r"""
     (?P<space>\s+)
-  | (?P<comment>--[^\n]*)
+  | (?P<comment>--(?:\\\n|[^\r\n])*)
   | (?P<text>[rR]'[^']*'|[rR]"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
   | (?P<quoted>`(?:[^`]|``)*`)
   | (?P<number>\d[\w.]*)

@@ -62,7 +62,7 @@ class Move:
     """How readers put the tables together, where they are two."""
 
     def is_caught_up(self) -> bool:
-        lineage = self.stored[-1].lineage()
+        lineage = self.stored[-1].history.lineage()
         reached = -1 if lineage is None else lineage.inputs.get(self.source.name, (0, -1))[1]
         if reached < 0:
             return False

@@ -21,8 +21,8 @@ from headrace.pipelines.running.exact_records import read_between
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader
 from headrace.pipelines.running.reports import Outcome
-from headrace.pipelines.running.state import read_json
-from headrace.pipelines.sources import client_properties
+from headrace.pipelines.running.state import FlowState, read_json
+from headrace.pipelines.sources import by_cluster, reads_topic
 from headrace.runtime import files
 from headrace.spark.checkpoints import has_state
 from headrace.spark.refuge import Spans
@@ -47,17 +47,26 @@ def backfill(run: PipelineRun, flow: Flow, *, from_ms: int | None = None) -> Out
         raise PipelineError(
             f"the flow {flow.name} has not run yet, or reads no topic: there is nothing before it"
         )
-    path = state.directory / "backfilled.json"
+    path = _path(state)
     note = msgspec.convert(read_json(path) or {"reached": started}, Note)
     outcome = Outcome()
     if note.under_way is not None:
         outcome = _finish(run, flow, note, path)
-    lower = _lower(run, note.reached, from_ms)
+    lower = _lower(run, flow, note.reached, from_ms)
     if any(_spans(lower, note.reached).values()):
         note.under_way = lower
         _save(path, note)
         outcome = _finish(run, flow, note, path)
     return outcome
+
+
+def came_down_to(state: FlowState) -> Offsets:
+    """The lowest offsets that backfills of a flow have read, or may have, if one was cut off."""
+    content = read_json(_path(state))
+    if not content:
+        return {}
+    note = msgspec.convert(content, Note)
+    return note.under_way or note.reached  # The one under way goes down from what was reached.
 
 
 def _check(run: PipelineRun, flow: Flow) -> None:
@@ -110,22 +119,35 @@ def _spans(lower: Offsets, upper: Offsets) -> Spans:
     }
 
 
-def _lower(run: PipelineRun, upper: Offsets, from_ms: int | None) -> Offsets:
+def _lower(run: PipelineRun, flow: Flow, upper: Offsets, from_ms: int | None) -> Offsets:
     """Where the backfill begins: at a time, or at the first record that is still there."""
-    lower: Offsets = {}
+    sources = run.sources_of(flow)
+    read = [topic for topic in upper if any(reads_topic(source, topic) for source in sources)]
+    lower = {topic: dict(upper[topic]) for topic in upper if topic not in read}
     at = EARLIEST if from_ms is None else from_ms
-    with Admin(client_properties(run.pipeline.settings)) as admin:
-        for topic, partitions in upper.items():
-            found = {one.partition: one.offset for one in admin.partitions.offsets(topic, at)}
-            lower[topic] = {
-                partition: min(to, _known(found.get(int(partition)), to))
-                for partition, to in partitions.items()
-            }
+    for properties, topics in by_cluster(read, sources, run.pipeline.settings):
+        with Admin(properties) as admin:
+            for topic in topics:
+                found = {one.partition: one.offset for one in admin.partitions.offsets(topic, at)}
+                lower[topic] = {
+                    partition: min(to, _known(found.get(int(partition)), to))
+                    for partition, to in upper[topic].items()
+                }
+    if unclear := sorted(upper.keys() - lower.keys()):
+        raise PipelineError(
+            f"{flow.place}: the flow {flow.name} reads {', '.join(unclear)} from several clusters,"
+            " and where it began is noted by the name alone; replay the pipeline instead, or give"
+            " each cluster a flow of its own"
+        )
     return lower
 
 
 def _known(offset: int | None, otherwise: int) -> int:
     return otherwise if offset is None or offset < 0 else offset
+
+
+def _path(state: FlowState) -> Path:
+    return state.directory / "backfilled.json"
 
 
 def _save(path: Path, note: Note) -> None:

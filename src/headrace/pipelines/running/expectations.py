@@ -113,28 +113,35 @@ def with_flags(
     has the keys that the table has already, for each unique key of which it has any.
 
     Unique keys are judged last, and only among rows that nothing else refuses: a row that the
-    table does not take must not stand in the way of one with its key that it would.
+    table does not take must not stand in the way of one with its key that it would. For the same
+    reason all keys are compared with the table before any of them is within the batch.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
     # What cannot be read has no key.
     is_taken = F.col(ERROR).isNull() if ERROR in rows.columns else F.lit(True)
-    for number, expectation in _rows_first(checks.expectations):
+    keys: list[tuple[str, tuple[str, ...], Expectation]] = []
+    for number, expectation in enumerate(checks.expectations):
         name = f"{_FLAG}{number}"
-        if isinstance(expectation.rule, RowRule):
+        if isinstance(expectation.rule, UniqueKey):
+            keys.append((name, expectation.rule.columns, expectation))
+        elif isinstance(expectation.rule, RowRule):
             holds = F.coalesce(F.expr(f"({expectation.rule.condition})"), F.lit(False))
             rows = rows.withColumn(name, ~holds)
-        elif isinstance(expectation.rule, UniqueKey):
-            columns = expectation.rule.columns
-            rows = _with_repeats(rows, columns, name, is_taken, (known or {}).get(columns))
-        if expectation.on_violation in _REFUSING:
-            is_taken = is_taken & ~F.col(name)
+            is_taken = _still_taken(is_taken, name, expectation)
+    for name, columns, expectation in keys:
+        rows = _with_known(rows, columns, name, is_taken, (known or {}).get(columns))
+        is_taken = _still_taken(is_taken, name, expectation)
+    for name, columns, _ in keys:
+        # `is_taken` goes by the flags, so a key sees what those before it have refused.
+        rows = _with_repeats(rows, columns, name, is_taken)
     return rows
 
 
-def _rows_first(expectations: Sequence[Expectation]) -> list[tuple[int, Expectation]]:
-    """The numbered expectations, those of unique keys last."""
-    return sorted(enumerate(expectations), key=lambda one: isinstance(one[1].rule, UniqueKey))
+def _still_taken(is_taken: "Column", flag: str, expectation: Expectation) -> "Column":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return is_taken & ~F.col(flag) if expectation.on_violation in _REFUSING else is_taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,29 +211,38 @@ def _table_problem(
             return None
 
 
-def _with_repeats(
+def _with_known(
     rows: "DataFrame",
     keys: Sequence[str],
     flag: str,
     is_taken: "Column",
     known_keys: "DataFrame | None",
 ) -> "DataFrame":
-    """Mark every row whose key an earlier row of the batch has, or the table, if it is taken."""
-    from pyspark.sql import Window
+    """Mark every row whose key the table has, if it is taken."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    order = [F.col(name) for name in ("topic", "partition", "offset") if name in rows.columns]
-    window = Window.partitionBy(is_taken, *keys).orderBy(*(order or [F.lit(1)]))
-    rows = rows.withColumn(flag, is_taken & (F.row_number().over(window) > 1))
     if known_keys is None:
-        return rows
+        return rows.withColumn(flag, F.lit(False))
     known = f"{flag}_known"
     keys_there = known_keys.select(*keys).distinct().withColumn(known, F.lit(True))
     renamed = keys_there.select(*(F.col(k).alias(f"{known}_{k}") for k in keys), known)
     same = [F.col(k).eqNullSafe(F.col(f"{known}_{k}")) for k in keys]
     joined = rows.join(renamed, same, "left")
-    broken = F.col(flag) | (is_taken & F.coalesce(F.col(known), F.lit(False)))
+    broken = is_taken & F.coalesce(F.col(known), F.lit(False))
     return joined.withColumn(flag, broken).drop(known, *(f"{known}_{k}" for k in keys))
+
+
+def _with_repeats(
+    rows: "DataFrame", keys: Sequence[str], flag: str, is_taken: "Column"
+) -> "DataFrame":
+    """Mark also every row whose key an earlier row of the batch has, if it is taken."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as F  # noqa: N812
+
+    order = [F.col(name) for name in ("topic", "partition", "offset") if name in rows.columns]
+    window = Window.partitionBy(is_taken, *keys).orderBy(*(order or [F.lit(1)]))
+    is_repeat = is_taken & (F.row_number().over(window) > 1)
+    return rows.withColumn(flag, F.col(flag) | is_repeat)
 
 
 def _unreadable(batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array, pa.Array]:

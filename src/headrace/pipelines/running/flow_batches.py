@@ -2,16 +2,20 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from headrace.errors import HeadraceError
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
+from headrace.pipelines.model import PipelineSettings, Source
 from headrace.pipelines.running.reports import Outcome, Report
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.running.targets import Target
+from headrace.pipelines.sources import by_cluster
 from headrace.spark import checkpoints
 
 if TYPE_CHECKING:
@@ -25,31 +29,30 @@ class Progress:
     """The consumer group under which tools see how far a flow is."""
 
     group: str
-    properties: Mapping[str, str] = field(repr=False)
+    sources: Sequence[Source] = field(repr=False)
+    settings: PipelineSettings = field(repr=False)
 
     def commit(self, ranges: checkpoints.Ranges) -> None:
-        """Tell the cluster; a flow goes on if it does not hear, since nobody resumes from this."""
-        if not ranges.offsets:
-            return
+        """Tell the clusters that the topics are of, each of its own.
+
+        A flow goes on if one does not hear, since nobody resumes from this.
+        """
         from headrace.spark.source.progress import commit_progress
 
-        ends = {
-            topic: {partition: to for partition, (_, to) in partitions.items()}
-            for topic, partitions in ranges.offsets.items()
-        }
-        try:
-            commit_progress(self.properties, self.group, ends)
-        except HeadraceError as error:
-            _log.warning("the progress of group %s was not committed: %s", self.group, error)
+        ends = _ends(ranges)
+        for properties, topics in by_cluster(ends, self.sources, self.settings):
+            try:
+                commit_progress(properties, self.group, {topic: ends[topic] for topic in topics})
+            except HeadraceError as error:
+                _log.warning("the progress of group %s was not committed: %s", self.group, error)
 
 
 @dataclass(frozen=True, slots=True)
 class FlowBatches:
     """The batch function of one flow."""
 
-    pipeline: str
-    pipeline_version: str
-    flow: str
+    lineage: Lineage
+    """By whom batches are made; what each is made of comes to it."""
     state: FlowState
     target: Target
     progress: Progress | None = None
@@ -61,12 +64,12 @@ class FlowBatches:
         token = Token(self.state.writer(), batch)
         ranges = checkpoints.ranges(self.state.checkpoint, batch, self.state.started_at())
         if self.target.has(token):
-            _log.info("batch %d of %s was written before; skipped", batch, self.flow)
+            _log.info("batch %d of %s was written before; skipped", batch, self.lineage.flow)
             self._renew_state(rows)
             outcome = Outcome(is_repeated=True)
         else:
             shaped = rows if self.transform is None else self.transform(rows)
-            outcome = self.target.write(shaped, token, self._lineage(ranges))
+            outcome = self.target.write(shaped, token, self._lineage_of(ranges))
         if self.progress is not None:
             self.progress.commit(ranges)
         self._tell(batch, outcome, ranges, round((time.monotonic() - began) * 1000))
@@ -80,24 +83,22 @@ class FlowBatches:
         if checkpoints.has_state(self.state.checkpoint):
             rows.write.format("noop").mode("overwrite").save()
 
-    def _lineage(self, ranges: checkpoints.Ranges) -> Lineage:
-        return Lineage(
-            pipeline=self.pipeline,
-            pipeline_version=self.pipeline_version,
-            flow=self.flow,
-            offsets=ranges.offsets,
-            inputs=ranges.inputs,
-        )
+    def _lineage_of(self, ranges: checkpoints.Ranges) -> Lineage:
+        return msgspec.structs.replace(self.lineage, offsets=ranges.offsets, inputs=ranges.inputs)
 
     def _tell(
         self, batch: int, outcome: Outcome, ranges: checkpoints.Ranges, duration_ms: int
     ) -> None:
         report = Report.read(self.state.report)
         report.add(batch, outcome, duration_ms)
-        report.ends = {
-            topic: {partition: to for partition, (_, to) in partitions.items()}
-            for topic, partitions in ranges.offsets.items()
-        }
+        report.ends = _ends(ranges)
         report.write(self.state.report)
         for warning in outcome.warnings:
             _log.warning("%s", warning)
+
+
+def _ends(ranges: checkpoints.Ranges) -> dict[str, dict[str, int]]:
+    return {
+        topic: {partition: to for partition, (_, to) in partitions.items()}
+        for topic, partitions in ranges.offsets.items()
+    }

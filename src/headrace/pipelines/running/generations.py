@@ -8,16 +8,17 @@ before a change of architecture.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from headrace.lake.catalog import Lake
+from headrace.lake.catalog import Catalog, Lake
 from headrace.lake.merging import layers_of
 from headrace.pipelines.model import Architecture, MergedView, Pipeline
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.architectures import is_built
+from headrace.pipelines.running.architectures import changed_views, is_built
 from headrace.pipelines.running.layers import batch_name, tables_of
 from headrace.pipelines.running.state import PipelineState
 from headrace.runtime import files
 
 FIRST_GENERATION = 1
+_RUN_FIRST = "Run the pipeline, as by `headrace pipelines run FOLDER --once`; then switch back"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +87,18 @@ def drop(lake: Lake, state: PipelineState, pipeline: Pipeline, generation: int) 
     return Dropped(generation, tuple(old), freed)
 
 
-def check_way_back(pipeline: Pipeline, earlier: Collection[str]) -> None:
-    """Refuse to let tables count again that were kept in the other architecture's way.
+def check_way_back(catalog: Catalog, pipeline: Pipeline, earlier: Collection[str]) -> None:
+    """Refuse to let tables count again that were kept in another architecture's way.
 
     Readers would see some tables of before and some of now, and a view beside a table of its name.
+    It is asked for that readers see what pipeline.toml says, which they do after a run.
     """
     chosen = pipeline.settings.architecture
+    if changed := changed_views(catalog, pipeline):
+        raise PipelineError(
+            f'readers do not see {", ".join(changed)} as `architecture = "{chosen.value}"` keeps'
+            f" them yet. {_RUN_FIRST}"
+        )
     for view in pipeline.datasets.values():
         if not isinstance(view, MergedView):
             continue
@@ -100,8 +107,7 @@ def check_way_back(pipeline: Pipeline, earlier: Collection[str]) -> None:
             raise PipelineError(
                 f"the last replay was made before {view.name} was kept as"
                 f' `architecture = "{chosen.value}"` asks, so the way back leads to another'
-                " architecture. Change it back and run the pipeline, as by"
-                " `headrace pipelines run FOLDER --once`; then switch back"
+                f" architecture. Change it back. {_RUN_FIRST}"
             )
 
 

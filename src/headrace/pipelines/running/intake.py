@@ -5,7 +5,7 @@ the table's own commit: its token comes last, so a batch whose token is there is
 """
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +27,9 @@ from headrace.pipelines.running.expectations import (
     with_flags,
 )
 from headrace.pipelines.running.known_keys import known_keys
+from headrace.pipelines.running.partition_rule import partition_rules
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.setting_aside import SettingAside
-from headrace.spark.refuge import Spans
 from headrace.spark.tables.merging import Staged, staged_files
 
 if TYPE_CHECKING:
@@ -96,24 +96,28 @@ class Intake:
         """Whether rows are compared with those of the table, which must then not change."""
         return any(isinstance(e.rule, UniqueKey) for e in self.expectations)
 
-    @property
-    def checks(self) -> RowChecks:
-        return RowChecks.of(self.expectations, self.place.name, self.flow)
+    def checks(self, columns: Collection[str]) -> RowChecks:
+        """What each row is judged by, of those that have these columns."""
+        rules = self.expectations
+        if self.quarantine is not None:
+            table = self.place.table
+            rules = (*rules, *partition_rules(table.schema, table.partition_by, columns))
+        return RowChecks.of(rules, self.place.name, self.flow)
 
-    def files(self, rows: "DataFrame", token: Token, spans: Spans) -> tuple[Written, Judged]:
+    def files(self, rows: "DataFrame", token: Token, lineage: Lineage) -> tuple[Written, Judged]:
         """Have tasks write the rows into files of the table; the caller commits them.
 
-        `spans` says what of the topics the batch is made of.
+        `lineage` says what of the topics the batch is made of.
         """
         table = self.place.table
         by = tuple(table.partition_by)
-        return self._written(rows, token, spans, table.place, table.schema, by)
+        return self._written(rows, token, lineage, table.place, table.schema, by)
 
     def staged(
-        self, rows: "DataFrame", token: Token, spans: Spans, schema: pa.Schema, scratch: Path
+        self, rows: "DataFrame", token: Token, lineage: Lineage, schema: pa.Schema, scratch: Path
     ) -> tuple[Staged, Written, Judged]:
         """Have tasks write the rows beside the table, for a merge that is yet to be made."""
-        written, judged = self._written(rows, token, spans, scratch, schema, ())
+        written, judged = self._written(rows, token, lineage, scratch, schema, ())
         files = staged_files(str(scratch), schema, written.files)
         return Staged(files, written.size_bytes), written, judged
 
@@ -121,7 +125,7 @@ class Intake:
         self,
         rows: "DataFrame",
         token: Token,
-        spans: Spans,
+        lineage: Lineage,
         place: Path,
         schema: pa.Schema,
         partition_by: tuple[str, ...],
@@ -131,33 +135,34 @@ class Intake:
             self.aside.begin()
         judged = check_table_rules(rows, self.expectations, self.place.name, now)
         refuge = None if self.quarantine is None else self.quarantine.table.place
+        checks = self.checks(rows.columns)
         task = FileTask(
             place=str(place),
             schema=schema,
             partition_by=partition_by,
             quarantine_place=None if refuge is None else str(refuge),
-            checks=self.checks,
+            checks=checks,
             now=now,
         )
-        with self._flagged(rows, token) as flagged:
+        with self._flagged(rows, token, checks) as flagged:
             written = write_files(flagged, task)
         if self.aside is not None:
-            written.add_unreadable(self.aside.end(rows.sparkSession, spans))
+            written.add_unreadable(self.aside.end(rows.sparkSession, lineage.offsets))
         try:
-            self._judge(written)
+            self._judge(written, checks)
         except (ExpectationFailed, PromotionRefused):
             discard(written, place, refuge)
             raise
-        self._put_away(written.quarantined, rows, token)
+        self._put_away(written.quarantined, rows, token, lineage)
         return written, judged
 
-    def _judge(self, written: Written) -> None:
+    def _judge(self, written: Written, checks: RowChecks) -> None:
         """Refuse a batch as a whole, before anything of it counts anywhere.
 
         Its refused rows are not put away either: the batch comes again when it is mended, and
         rows that were redriven meanwhile would come twice.
         """
-        self.checks.check_counts(written.broken)
+        checks.check_counts(written.broken)
         quarantined = written.rows_quarantined
         if self.gate is None or not self.gate.is_shut(written.rows_in, quarantined):
             return
@@ -172,15 +177,15 @@ class Intake:
         )
 
     @contextmanager
-    def _flagged(self, rows: "DataFrame", token: Token) -> "Iterator[DataFrame]":
+    def _flagged(self, rows: "DataFrame", token: Token, checks: RowChecks) -> "Iterator[DataFrame]":
         """The rows with their flags, for as long as this lasts."""
         if not self.has_unique_key or self.is_replaced or not self.place.table.files():
-            yield with_flags(rows, self.checks)
+            yield with_flags(rows, checks)
             return
         kept = rows.persist()  # Their keys are looked at first; then they are gone through again.
         try:
             with self.place.scratch(token, "keys") as scratch:
-                yield with_flags(kept, self.checks, self._known(kept, scratch))
+                yield with_flags(kept, checks, self._known(kept, scratch))
         finally:
             kept.unpersist()
 
@@ -193,7 +198,9 @@ class Intake:
                 found[columns] = known
         return found
 
-    def _put_away(self, files: list[DataFile], rows: "DataFrame", token: Token) -> None:
+    def _put_away(
+        self, files: list[DataFile], rows: "DataFrame", token: Token, lineage: Lineage
+    ) -> None:
         """Commit what was refused, in the place of what a repeated batch had refused before."""
         if self.quarantine is None:
             return
@@ -205,6 +212,6 @@ class Intake:
                 paths = [str(table.place / file.path) for file in files]
                 self.dead_letters.write(paths, rows, token)
             if self.is_replaced:
-                table.replace(files, token, Lineage(flow=self.flow))
+                table.replace(files, token, lineage)
             else:
-                table.amend(files, token, Lineage(flow=self.flow))
+                table.amend(files, token, lineage)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headrace.lake.far_times import micros_of
 from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
-from headrace.pipelines.sources import client_properties, source_options
+from headrace.pipelines.sources import source_options, source_properties
 
 PLACE = ("topic", "partition", "offset")
 Place = tuple[str, int, int]
@@ -80,7 +80,7 @@ def _of_payloads(payloads: Any, source: Source, settings: PipelineSettings) -> d
         return {"value": payloads}
     from headrace.spark.decoding import decoder_of
 
-    decoder = decoder_of(source_options(source, settings), client_properties(settings))
+    decoder = decoder_of(source_options(source, settings), source_properties(source, settings))
     assert decoder is not None, "the source has a format"
     found = decoder.decode(payloads)
     names = found.columns.schema.names

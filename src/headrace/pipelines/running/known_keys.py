@@ -48,12 +48,14 @@ def known_keys(
         partial(_note_hashes, schema, str(scratch)), _RESULTS_DDL
     )
     made = by_kind(tasks.collect())
-    bounds = KeyBounds.all_of([json.loads(body) for body in made.get(_BOUNDS, ())])
+    if _HASHES not in made:
+        return None  # A batch without rows, as a watermark or a WHERE makes them.
+    bounds = KeyBounds.all_of([json.loads(body) for body in made[_BOUNDS]])
     numbers = bounds.numbers_of(table.file_bounds(version, keys))
     found = work_by_group(
         rows.sparkSession,
         grouped(files, numbers),
-        partial(_note_keys, files, schema, tuple(made.get(_HASHES, ())), str(scratch)),
+        partial(_note_keys, files, schema, tuple(made[_HASHES]), str(scratch)),
     )
     paths = found.get(_KEYS)
     if not paths:

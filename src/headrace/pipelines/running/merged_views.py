@@ -5,7 +5,9 @@ row of their key. Lambda's speed layer keeps them apart, marked with the input's
 of their batch, until the batch layer has covered that version; see `layers`.
 
 What may come twice is passed over by Spark's state of the keys seen so far, before anything is
-computed, so that both layers count a record where it came first.
+computed, so that both layers count a record where it came first. Within a micro-batch that is the
+first in the order of the table's files, in which tasks have their rows; only where executors fetch
+rows from each other, Spark does not say whose come first.
 """
 
 from dataclasses import dataclass, replace

@@ -1,11 +1,9 @@
 """One pipeline in a Spark session: its tables made, its flows as queries, its views refreshed."""
 
 import datetime as dt
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.lake.catalog import Lake, MergedViewEntry
@@ -13,7 +11,6 @@ from headrace.lake.changes import history_name
 from headrace.lake.lineage import Lineage
 from headrace.lake.tables import Table
 from headrace.lake.upserts import Upsert
-from headrace.pipelines.intervals import seconds_of
 from headrace.pipelines.model import (
     Architecture,
     Flow,
@@ -23,45 +20,38 @@ from headrace.pipelines.model import (
     Sink,
     Source,
     StreamingTable,
-    output_mode,
 )
 from headrace.pipelines.names import is_source, quarantine_of, zone_of
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running import architectures
 from headrace.pipelines.running.architectures import Move, Moving
 from headrace.pipelines.running.errors import StateDisagrees
-from headrace.pipelines.running.flow_batches import FlowBatches, Progress
+from headrace.pipelines.running.flow_queries import FlowQuery
 from headrace.pipelines.running.generations import FIRST_GENERATION, next_number
 from headrace.pipelines.running.intake import DeadLetters, Intake
 from headrace.pipelines.running.layers import tables_of
 from headrace.pipelines.running.merged_views import MergedParts
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.preparing import Preparation
-from headrace.pipelines.running.reading import LiveReader, TableReads
+from headrace.pipelines.running.reading import TableReads
 from headrace.pipelines.running.renamed_flows import check_not_renamed, topics_and_tables
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.setting_aside import SettingAside, TopicAside
-from headrace.pipelines.running.state import FlowState, PipelineState
+from headrace.pipelines.running.state import FlowState, state_of
 from headrace.pipelines.running.targets import (
     AppendTarget,
     ChangesTarget,
     KeyedTarget,
     Target,
     TopicTarget,
-    shaped_for_topic,
 )
 from headrace.pipelines.sources import client_properties
 from headrace.spark.carrying import carried
-from headrace.spark.pools import REAL_TIME, choose_pool, pool_of
 from headrace.spark.refuge import Refuge, Spans
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-_log = logging.getLogger(__name__)
 
 _COMMITS_LOOKED_AT = 50
 
@@ -82,7 +72,7 @@ class PipelineRun:
         self.spark = spark
         self.pipeline = pipeline
         self.lake = Lake(pipeline.settings.lake)
-        self.state = PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
+        self.state = state_of(pipeline)
         self.generations = dict(generations or {})
         self.preparation = Preparation(spark, pipeline, self.lake, self.generation_of)
         self._prepared: dict[str, int] = {}
@@ -189,28 +179,7 @@ class PipelineRun:
 
     def start(self, flow: Flow, *, is_once: bool) -> "StreamingQuery":
         """Start a flow as a query: until all is read that is there now, or for ever."""
-        state = self.flow_state(flow)
-        state.directory.mkdir(parents=True, exist_ok=True)
-        if isinstance(self.pipeline.datasets[flow.target], Sink):
-            self.state.mark_sink(state)
-        is_realtime = flow.realtime is not None
-        pool = REAL_TIME if is_realtime else pool_of(self._priority(flow))
-        choose_pool(self.spark, pool)
-        used = self.preparation.used_columns(flow)
-        reader = LiveReader(self.reads_of(flow, used), state)
-        target = self.pipeline.datasets[flow.target]
-        if isinstance(target, MergedView):
-            parts = MergedParts.of(self, target)
-            rows, batches = parts.stream(reader), self._batches(flow, state, parts.target(flow))
-            batches = parts.fed(batches)
-        else:
-            rows = evaluate(flow.query, reader)
-            if is_realtime:
-                return self._start_realtime(rows, flow, state)
-            batches = self._batches(flow, state, self.target_of(flow))
-        writer = self._writer(rows, flow, state)
-        writer = writer.foreachBatch(carried(batches))
-        return self._triggered(writer, flow, is_once=is_once).start()
+        return FlowQuery(self, flow, self.flow_state(flow)).start(is_once=is_once)
 
     def reads(
         self,
@@ -247,11 +216,12 @@ class PipelineRun:
         return self.reads(columns, keeps_payloads=flow.keeps_payloads, aside=aside)
 
     def lineage(self, flow: str, offsets: Spans | None = None) -> Lineage:
-        """What a commit says of itself that is no batch of a stream."""
+        """What a commit says of itself; of batches of a stream what they read comes to it."""
         settings = self.pipeline.settings
         return Lineage(
             pipeline=settings.name,
             pipeline_version=settings.version,
+            pipeline_fingerprint=self.pipeline.fingerprint,
             flow=flow,
             offsets=offsets or {},
         )
@@ -265,53 +235,10 @@ class PipelineRun:
         entries = self.lake.entries()
         return {entry.name: entry.current for entry in entries if entry.current is not None}
 
-    def _batches(self, flow: Flow, state: FlowState, target: Target) -> FlowBatches:
-        settings = self.pipeline.settings
-        group = f"{settings.group or settings.name}.{flow.name}"
-        return FlowBatches(
-            pipeline=settings.name,
-            pipeline_version=settings.version,
-            flow=flow.name,
-            state=state,
-            target=target,
-            progress=Progress(group, client_properties(settings)),
-        )
-
-    def _writer(self, rows: "DataFrame", flow: Flow, state: FlowState) -> "DataStreamWriter":
-        # A replay may run in the session of what it will replace, where names must differ.
-        suffix = f".{state.directory.name}" if self.generations else ""
-        return (
-            rows.writeStream.queryName(f"{self.name}.{flow.name}{suffix}")
-            .outputMode(output_mode(flow, self.pipeline.datasets[flow.target]))
-            .option("checkpointLocation", str(state.checkpoint))
-        )
-
-    def _triggered(
-        self, writer: "DataStreamWriter", flow: Flow, *, is_once: bool
-    ) -> "DataStreamWriter":
-        if is_once or flow.is_once:
-            return writer.trigger(availableNow=True)
-        interval = flow.trigger or self.pipeline.settings.trigger
-        return writer.trigger(processingTime=f"{round(seconds_of(interval) * 1000)} milliseconds")
-
-    def _start_realtime(self, rows: "DataFrame", flow: Flow, state: FlowState) -> "StreamingQuery":
-        """Spark's real-time mode, from topic to topic by the stock connector, with its promises."""
-        sink = self.pipeline.datasets[flow.target]
-        if not isinstance(sink, Sink):
-            raise PipelineError(
-                f"{flow.place}: {flow.name} runs in real-time mode, which writes to topics only;"
-                f" {flow.target} is no sink"
-            )
-        state.writer()  # No batch of ours will make it, and the next start looks for it.
-        options = {
-            f"kafka.{name}": value
-            for name, value in client_properties(self.pipeline.settings).items()
-        }
-        writer = self._writer(shaped_for_topic(rows, sink.format), flow, state)
-        writer = writer.format("kafka").options(**options).option("topic", sink.topic)
-        # Spark has the word; its type hints do not know it yet.
-        triggered: DataStreamWriter = writer.trigger(realTime=flow.realtime)  # type: ignore[call-overload]
-        return triggered.start()
+    def sources_of(self, flow: Flow) -> list[Source]:
+        """The sources that a flow reads itself."""
+        names = sorted(filter(is_source, self.preparation.reads.get(flow.name, ())))
+        return [self.pipeline.sources[name.partition(".")[2]] for name in names]
 
     def target_of(self, flow: Flow, *, is_redriven: bool = False) -> Target:
         """Where the batches of a declared flow go.
@@ -404,10 +331,13 @@ class PipelineRun:
             self.state.check_sink(state, flow.name, Report.read(state.report).batch)
             return
         written = self.written(flow)
+        self._check_written(flow, state, written)
         if flow.changes is not None:
-            written = history_name(written)
+            self._check_written(flow, state, history_name(written))
+
+    def _check_written(self, flow: Flow, state: FlowState, written: str) -> None:
         table = self.lake.table(written, self.generation_of(written))
-        if not state.is_known and self._has_written(flow, table):
+        if not state.is_known and self.has_written(flow, table):
             raise StateDisagrees(
                 f"{written} has rows of the flow {flow.name}, but its checkpoint is gone:"
                 f" {state.directory}. Beginning again would write them twice. Put the folder back,"
@@ -422,26 +352,10 @@ class PipelineRun:
             check_not_renamed(flow.name, state, table, former, reads)
         state.check(flow.name, written, table.last_batch(state.writer()))
 
-    def _has_written(self, flow: Flow, table: Table) -> bool:
+    def has_written(self, flow: Flow, table: Table) -> bool:
         """Whether a commit of late says that this flow made it."""
-        said = (commit.lineage for commit in table.history(_COMMITS_LOOKED_AT))
+        said = (commit.lineage for commit in table.history.commits(_COMMITS_LOOKED_AT))
         return any(one and (one.pipeline, one.flow) == (self.name, flow.name) for one in said)
-
-    def _priority(self, flow: Flow) -> int:
-        """The highest priority of the topics that a flow reads, itself and through others."""
-        return max((s.priority for s in self._sources_behind(flow.target, set())), default=0)
-
-    def _sources_behind(self, name: str, seen: set[str]) -> list[Source]:
-        found: list[Source] = []
-        for read in self.preparation.inputs.get(name, ()):
-            if read in seen:
-                continue
-            seen.add(read)
-            if is_source(read):
-                found.append(self.pipeline.sources[read.partition(".")[2]])
-            else:
-                found += self._sources_behind(read, seen)
-        return found
 
 
 def register_sources(spark: "SparkSession") -> None:

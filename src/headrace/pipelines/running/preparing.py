@@ -1,21 +1,17 @@
 """Before a run: every query is analysed, all that is wrong is told, and the tables are made."""
 
-import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from headrace.lake.catalog import Generation, Lake, MergedViewEntry
-from headrace.lake.changes import history_name, history_schema
-from headrace.lake.errors import TableLost
+from headrace.lake.catalog import Lake, MergedViewEntry
+from headrace.lake.changes import history_name
 from headrace.lake.merging import COMMIT_VERSION
-from headrace.lake.metadata import APPEND_ONLY, is_append_only
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
-from headrace.lake.tables import Table
-from headrace.pipelines.analysing import promotion, standing_tables
-from headrace.pipelines.analysing.analysis import Analysis, kept_columns
+from headrace.pipelines.analysing import promotion
+from headrace.pipelines.analysing.analysis import Analysis
 from headrace.pipelines.analysing.fingerprints import fingerprint
 from headrace.pipelines.analysing.gathering import gathers
 from headrace.pipelines.analysing.graph import problems as graph_problems
@@ -23,9 +19,7 @@ from headrace.pipelines.analysing.plans import is_repeatable, plan_text
 from headrace.pipelines.analysing.schema_checks import check_declared
 from headrace.pipelines.analysing.spark_errors import quiet
 from headrace.pipelines.model import (
-    RAW,
     Architecture,
-    Changes,
     Expectation,
     Flow,
     MaterializedView,
@@ -35,18 +29,16 @@ from headrace.pipelines.model import (
     StreamingTable,
     TemporaryView,
 )
-from headrace.pipelines.names import is_source, quarantine_of, zone_of
-from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
+from headrace.pipelines.names import is_source, quarantine_of
+from headrace.pipelines.problems import PipelineError, raise_if_any
 from headrace.pipelines.quarantine import may_refuse
 from headrace.pipelines.running.layers import tables_of
+from headrace.pipelines.running.making import TableMaking, WantedTable
 from headrace.pipelines.running.used_columns import used_columns
-from headrace.pipelines.sequences import sequence_column, sequenced
 from headrace.spark.tables.schemas import arrow_schema_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_log = logging.getLogger(__name__)
 
 
 class Preparation:
@@ -72,6 +64,7 @@ class Preparation:
         """The merged views of this pipeline that are kept as two layers."""
         self.unseen: Collection[str] = ()
         """Tables that readers are not to see yet: they are built for another architecture."""
+        self._making = TableMaking(lake, pipeline.settings.name)
         self._is_rebuilt: Callable[[str], bool] = lambda _: False
         self._analysis = Analysis(spark, pipeline)
         self._order: list[str] = []
@@ -163,22 +156,12 @@ class Preparation:
     def _make(self, name: str) -> None:
         match self.pipeline.datasets[name]:
             case StreamingTable() as table:
-                self._create(
-                    name, self._columns(name), table.partition_by, table.comment, table.properties
-                )
+                self._create(self._wanted(table))
                 self._create_quarantine(name, table.expectations)
-                for flow in self._flows_into(name):
-                    if flow.changes is not None:
-                        self._create_history(flow, flow.changes)
+                if (history := self._analysis.histories.get(name)) is not None:
+                    self._create(WantedTable(history_name(name), history))
             case MaterializedView() as view:
-                self._create(
-                    name,
-                    self._columns(name),
-                    view.partition_by,
-                    view.comment,
-                    view.properties,
-                    is_computed_whole=True,
-                )
+                self._create(replace(self._wanted(view), is_made_again=True))
                 self._create_quarantine(name, view.expectations)
             case MergedView() as view:
                 self._make_merged(view)
@@ -186,6 +169,16 @@ class Preparation:
                 self._create_quarantine(name, ())
             case _:
                 return
+
+    def _wanted(self, declared: StreamingTable | MaterializedView) -> WantedTable:
+        return WantedTable(
+            name=declared.name,
+            columns=self._columns(declared.name),
+            partition_by=declared.partition_by,
+            comment=declared.comment,
+            properties=declared.properties,
+            place=declared.place,
+        )
 
     def _columns(self, name: str) -> pa.Schema:
         return arrow_schema_of(self._analysis.schemas[name])
@@ -199,16 +192,7 @@ class Preparation:
         sets_aside = self._analysis.sets_aside(name)
         columns = [] if isinstance(self.pipeline.datasets[name], Sink) else columns
         if may_refuse(columns, expectations, sets_aside=sets_aside):
-            self._create(quarantine_of(name), QUARANTINE_SCHEMA, ())
-
-    def _create_history(self, flow: Flow, changes: Changes) -> None:
-        frame = self._analysis.frames[flow.name]
-        history = history_schema(
-            kept_columns(sequenced(frame, changes).schema),
-            keys=changes.keys,
-            sequence_by=sequence_column(changes, frame.columns),
-        )
-        self._create(history_name(flow.target), history, ())
+            self._create(WantedTable(quarantine_of(name), QUARANTINE_SCHEMA))
 
     def _make_merged(self, view: MergedView) -> None:
         columns = self._columns(view.name)
@@ -221,13 +205,15 @@ class Preparation:
             )
         whole = self.lake.catalog().tables.get(view.name)
         for made in () if whole is None else whole.generations.values():
-            self._check_own(view.name, made)
+            self._making.check_own(view.name, made)
         if self.pipeline.settings.architecture is Architecture.KAPPA:
-            self._create(view.name, columns, (), view.comment)
+            wanted = WantedTable(view.name, columns, comment=view.comment, place=view.place)
+            self._create(wanted)
             return
         batch, speed = tables_of(view.name, Architecture.LAMBDA)
-        self._create(batch, columns, (), view.comment)
-        self._create(speed, columns.append(pa.field(COMMIT_VERSION, pa.int64())), ())
+        self._create(WantedTable(batch, columns, comment=view.comment))
+        parts = columns.append(pa.field(COMMIT_VERSION, pa.int64()))
+        self._create(WantedTable(speed, parts))
         self.layered[view.name] = MergedViewEntry(
             name=view.name,
             keys=tuple(name for name in columns.names if name not in view.merge),
@@ -239,70 +225,10 @@ class Preparation:
         if speed not in self.unseen:
             self.lake.put_view(view.name, self.layered[view.name])
 
-    def _check_own(self, name: str, made: Generation) -> None:
-        if made.pipeline not in ("", self.pipeline.settings.name):
-            raise PipelineError(
-                f"{name} belongs to the pipeline {made.pipeline}; a table has one pipeline that"
-                " writes it. Give yours another name"
-            )
-
-    def _check_standing(
-        self, table: Table, partition_by: tuple[str, ...], properties: Mapping[str, str]
-    ) -> None:
-        dataset = self.pipeline.datasets.get(table.name)
-        place = None if dataset is None else dataset.place
-        found = standing_tables.complaints(table, partition_by, properties)
-        raise_if_any(Problem(text, place) for text in found)
-
-    def _create(
-        self,
-        name: str,
-        columns: pa.Schema,
-        partition_by: tuple[str, ...],
-        comment: str = "",
-        properties: Mapping[str, str] | None = None,
-        *,
-        is_computed_whole: bool = False,
-    ) -> None:
-        """Make a table, or give the one that is there the columns and properties that are new.
-
-        One that was removed by hand is made again only where no rows are lost by it.
-        """
-        unknown = [key for key in properties or {} if not key.startswith("delta.")]
-        if unknown:
-            raise PipelineError(
-                f"{name}: {', '.join(unknown)} is no property of a Delta table; they begin with"
-                " `delta.`, as delta.logRetentionDuration does"
-            )
-        if zone_of(name) == RAW:
-            properties = {**(properties or {}), **APPEND_ONLY}
-        generation = self.generation_of(name)
-        entry = self.lake.catalog().tables.get(name)
-        made = entry.generations.get(generation) if entry is not None else None
-        if made is not None and entry is not None:
-            self._check_own(name, made)
-            try:
-                table = self.lake.table(name, generation)
-                self._check_standing(table, partition_by, properties or {})
-                table.evolve(columns)
-                if is_append_only(properties or {}):
-                    properties = {**(properties or {}), **APPEND_ONLY}
-                table.set_properties(properties or {})
-            except TableLost:
-                if not is_computed_whole and not self._is_rebuilt(name):
-                    raise
-                _log.warning("%s was removed; it is made again", name)
-                made = None
-            if entry.current is None and name not in self.unseen:
-                self.lake.switch({name: generation})
-        if made is None:
-            self.lake.create(
-                name,
-                columns,
-                partition_by=partition_by,
-                pipeline=self.pipeline.settings.name,
-                comment=comment,
-                generation=generation,
-                properties=properties,
-            )
+    def _create(self, wanted: WantedTable) -> None:
+        """Make a table; one that is built anew after this may be lost."""
+        name = wanted.name
+        if self._is_rebuilt(name):
+            wanted = replace(wanted, is_made_again=True)
+        self._making.make(wanted, self.generation_of(name), is_seen=name not in self.unseen)
         self.made.append(name)

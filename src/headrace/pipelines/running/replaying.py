@@ -1,32 +1,35 @@
 """Kappa's way to correct the past: build the tables anew beside the running ones, then switch.
 
-The next generation of every table is filled from the beginning of the log, by the same flows with
-checkpoints of their own. When it has caught up it is compared, and one change of the catalog makes
-it the generation that counts. A running pipeline notices and goes on with the new checkpoints; the
-old tables stay and can be switched back to.
+The next generation of every table is filled from where the running one began (see `log_starts`), by
+the same flows with checkpoints of their own. When it has caught up it is compared, and one change
+of the catalog makes it the generation that counts. A running pipeline notices and goes on with the
+new checkpoints; the old tables stay and can be switched back to.
 """
 
 import enum
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from headrace.client.admin import Admin
-from headrace.client.partitions import EARLIEST
 from headrace.lake import comparing, merging
 from headrace.lake.catalog import Lake
 from headrace.lake.comparing import Contents
 from headrace.lake.quarantine import QUARANTINED_AT
-from headrace.pipelines.model import Flow, MergedView, Pipeline, Sink, StreamingTable
+from headrace.pipelines.model import Flow, MergedView, Pipeline, Sink, Source, StreamingTable
 from headrace.pipelines.names import is_quarantine, refusing_table, zone_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.architectures import changed_views
 from headrace.pipelines.running.generations import next_number
 from headrace.pipelines.running.layers import tables_of
+from headrace.pipelines.running.log_starts import Log, LogTooShort, log_of, replay_starts, was_read
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.runner import PipelineRunner, raise_failures
-from headrace.pipelines.sources import client_properties
+from headrace.pipelines.running.state import FlowState
+from headrace.pipelines.sources import begins_with_the_log
+from headrace.spark.source.starts import FILE as STARTS_FILE
+from headrace.spark.source.starts import Starts
+from headrace.spark.source.starts import save as save_starts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,10 +89,11 @@ def build(
             " what they do with the new ones: `--sinks from-now` sends only what comes after the"
             " switch, `--sinks again` sends everything once more"
         )
-    if not keep:
-        check_reaches_back(current)
     renewed = PipelineRun(spark, without_outlets(pipeline, generations), generations)
+    starts = list(starts_of(current, renewed.pipeline.flows, keep))
     renewed.prepare()
+    for flow, source, found in starts:
+        save_starts(renewed.flow_state(flow).starts / source.name / STARTS_FILE, found)
     for _ in range(ROUNDS_MAX):
         before = rows_moved(renewed)
         runner = PipelineRunner(renewed)
@@ -181,26 +185,60 @@ def without_outlets(pipeline: Pipeline, generations: Mapping[str, int]) -> Pipel
     return replace(pipeline, datasets=kept, flows=flows)
 
 
-def check_reaches_back(run: PipelineRun) -> None:
-    """Refuse to build from a log that has forgotten what the tables know."""
-    started: dict[str, dict[str, int]] = {}
-    for flow in run.pipeline.flows:
-        for topic, partitions in run.flow_state(flow).started_at().items():
-            for partition, offset in partitions.items():
-                known = started.setdefault(topic, {})
-                known[partition] = min(int(offset), known.get(partition, int(offset)))
-    with Admin(client_properties(run.pipeline.settings)) as admin:
-        for topic, partitions in started.items():
-            found = admin.partitions.offsets(topic, EARLIEST)
-            firsts = {one.partition: one.offset for one in found}
-            for partition, first in partitions.items():
-                begins = firsts.get(int(partition), 0)
-                if begins > first:
-                    raise PipelineError(
-                        f"{topic}-{partition} begins at offset {begins} now, but the tables were"
-                        f" built from offset {first}: retention has passed it. Replay from the raw"
-                        " tables with `--keep raw`"
-                    )
+def starts_of(
+    run: PipelineRun, flows: Sequence[Flow], keep: Sequence[str]
+) -> Iterator[tuple[Flow, Source, Starts]]:
+    """Where flows begin that read topics once more; refused if the log has forgotten some of it.
+
+    A source that a flow has not read yet is left to begin as it says.
+    """
+    logs: dict[str, Log] = {}
+    for flow in flows:
+        states = _states_of(run, flow)
+        for source in run.sources_of(flow):
+            try:
+                _check_known(run, flow, source, states)
+                read = was_read(states, source)
+                if not read.begun or source.connector != "headrace":
+                    continue
+                if source.name not in logs:
+                    logs[source.name] = log_of(source, run.pipeline.settings)
+                yield flow, source, replay_starts(source, read, logs[source.name])
+            except LogTooShort as error:
+                zones = " ".join(f"--keep {zone}" for zone in (*keep, zone_of(flow.target)))
+                raise PipelineError(
+                    f"{flow.target} cannot be built anew from its topics: {error}. Replay from the"
+                    f" tables that have these records with `{zones}`"
+                ) from error
+
+
+def _states_of(run: PipelineRun, flow: Flow) -> list[FlowState]:
+    """The folder of a flow; if it has none, those of former ones that have written to its table."""
+    own = run.flow_state(flow)
+    if own.is_known:
+        return [own]
+    generation = run.generation_of(flow.target)
+    table = run.lake.table(flow.target, generation)
+    former = run.state.former_flows(generation, [one.name for one in run.flows()])
+    return [state for state in former if table.last_batch(state.writer()) is not None]
+
+
+def _check_known(run: PipelineRun, flow: Flow, source: Source, states: Sequence[FlowState]) -> None:
+    """Refuse a source that would begin at another place now, where nobody knows the old one."""
+    if begins_with_the_log(source):
+        return
+    if states and source.connector != "headrace":
+        raise LogTooShort(
+            f"sources.{source.name} is read by Spark's stock connector, and not from the beginning"
+            " of the log: it would begin at another place now"
+        )
+    table = run.lake.table(flow.target, run.generation_of(flow.target))
+    if not states and run.has_written(flow, table):
+        raise PipelineError(
+            f"{flow.target} has rows of the flow {flow.name}, but the folder that tells where it"
+            f" began is gone: {run.flow_state(flow).directory}. Put it back; or let"
+            f' sources.{source.name} begin with the log (startingOffsets = "earliest")'
+        )
 
 
 def rows_moved(run: PipelineRun) -> int:

@@ -43,6 +43,7 @@ FINAL = frozenset(
         "TableLost",
         "TableRewritten",
         "TopicRecreated",
+        "VersionGone",
     }
 )
 """Errors that a second try meets again: someone has to do something first."""

@@ -3,14 +3,13 @@
 import datetime as dt
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from headrace.errors import HeadraceError
-from headrace.lake.upkeep import tidy
 from headrace.pipelines.model import TemporaryView
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import ExpectationFailed, FlowsFailed
@@ -20,6 +19,7 @@ from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.restarts import Failure, failure_of
 from headrace.pipelines.running.running_flow import RunningFlow
 from headrace.pipelines.running.schedules import Retries, SetBack, Timeline
+from headrace.pipelines.running.tidying import TableTidying
 from headrace.pipelines.running.views import ComputedView, computed_views
 from headrace.pipelines.status import PipelineStatus
 from headrace.spark import fair_shares
@@ -28,8 +28,6 @@ _log = logging.getLogger(__name__)
 
 QUERIES_MAX = 4
 """How many flows of one level a single pass runs side by side."""
-TIDY_EVERY = 100
-"""After so many commits a table's small files are worth a look."""
 _TICK_S = 0.1
 _STATUS_EVERY_S = 1.0
 _CATALOG_EVERY_S = 2.0
@@ -85,27 +83,20 @@ class PipelineRunner:
         """What a single pass has not come to the end of, because it was asked to stop."""
         self._set_back = SetBack()
         self._tidy_at = time.monotonic() + _TIDY_EVERY_S
-        self._tidied: dict[str, int] = {}
+        self._tables = TableTidying(run.lake)
         self._tidying: Future[None] | None = None
 
     # One pass.
 
     def once(self, is_stopped: Callable[[], bool]) -> None:
         """Bring everything through that is there now, in the order of who reads whom."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         self.mode = "once"
         levels = self.run.preparation.levels()
         datasets = self.run.pipeline.datasets
         kept = (name for level in levels for name in level)
         self.undone = [name for name in kept if not isinstance(datasets[name], TemporaryView)]
-        try:
+        with _spark_ended_with_us(is_stopped):
             self._levels_once(levels, is_stopped)
-        except (PySparkException, Py4JError, OSError):
-            # The signal that asks us to stop may have ended Spark before.
-            if not is_stopped():
-                raise
         self.moving.settle()
         if self.undone:
             self._forget_interrupted()
@@ -218,7 +209,21 @@ class PipelineRunner:
         for running in self.flows:
             running.give_up(Failure("PipelineError", reason))
 
-    def end(self) -> None:
+    def end(self, is_stopped: Callable[[], bool]) -> None:
+        """Stop all, and write down how it has ended, also where Spark cannot be asked any more."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            self._stop_flows()
+            self._close("failed" if self.failures() else "stopped")
+        except (PySparkException, Py4JError, OSError):
+            # The signal that asks us to stop may have ended Spark before, and all queries with it.
+            for running in self.flows:
+                running.query = None
+            self._close("stopped" if is_stopped() and not self.failures() else "failed")
+
+    def _stop_flows(self) -> None:
         """Stop each flow between two batches, if that comes soon.
 
         Those of a busy flow, or in real time, follow without a pause: when one more is done, the
@@ -235,12 +240,15 @@ class PipelineRunner:
                     running.stop()
             active = [(one, batch) for one, batch in active if one.is_active]
             time.sleep(_TICK_S)
+
+    def _close(self, state: str) -> None:
+        """Begin nothing more, and tell the state in which that leaves the pipeline."""
         for view in self.views:
             if view.future is not None:
                 view.future.cancel()
         if self._tidying is not None:
             self._tidying.cancel()
-        self.write_status("failed" if self.failures() else "stopped")
+        self.write_status(state)
 
     def _schedule(self, running: RunningView, pool: ThreadPoolExecutor) -> None:
         if running.future is not None:
@@ -304,15 +312,8 @@ class PipelineRunner:
         """
         if self.moving.views:
             return
-        for name in self.run.preparation.made:
-            generation = self.run.generation_of(name)
-            version = self.run.lake.table(name, generation).version
-            if version - self._tidied.setdefault(name, 0) >= TIDY_EVERY:
-                self._tidied[name] = version
-                try:
-                    tidy(self.run.lake, name, generation)
-                except HeadraceError as error:
-                    _log.warning("the files of %s were not tidied: %s", name, error)
+        tables = {name: self.run.generation_of(name) for name in self.run.preparation.made}
+        self._tables.look(tables, [self.run.flow_state(one.flow) for one in self.flows])
 
     def failures(self) -> list[str]:
         """What is wrong with each flow and view that is not running as it should."""
@@ -373,13 +374,27 @@ def run_continuously(
         views = [stack.enter_context(_worker(f"views of {one.run.name}")) for one in runners]
         tidying = stack.enter_context(_worker("tidying"))
         try:
-            for runner in [] if is_stopped() else runners:
-                runner.begin()
-            _keep_running(runners, views, tidying, is_stopped, show)
+            with _spark_ended_with_us(is_stopped):
+                for runner in [] if is_stopped() else runners:
+                    runner.begin()
+                _keep_running(runners, views, tidying, is_stopped, show)
         finally:
             for runner in runners:
-                runner.end()
+                runner.end(is_stopped)
     raise_failures(runners)
+
+
+@contextmanager
+def _spark_ended_with_us(is_stopped: Callable[[], bool]) -> Iterator[None]:
+    """Take no error of Spark for one when we are to stop: the same signal may have ended it."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError):
+        if not is_stopped():
+            raise
 
 
 def _are_views_computed(runners: list[PipelineRunner]) -> bool:

@@ -31,7 +31,7 @@ _NOT_OF_PAYLOADS = frozenset(
         *("subscribe", "subscribepattern", "startingoffsets", "startingtimestamp"),
         *("startingoffsetsbytimestamp", "startingoffsetsbytimestampstrategy", "group"),
         *("maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "maxbytespertrigger"),
-        *("minpartitions", "maxrecordsperpartition", "pushfilters", "startslocation"),
+        *("minpartitions", "maxrecordsperpartition", "startslocation"),
         *("includeheaders", "metadataprefix", "keeppayloads"),
     }
 )

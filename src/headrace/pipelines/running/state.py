@@ -27,6 +27,7 @@ from uuid import uuid4
 
 import msgspec
 
+from headrace.pipelines.model import Pipeline
 from headrace.pipelines.running.errors import PipelineRuns, StateDisagrees
 from headrace.pipelines.status import PipelineStatus
 from headrace.runtime import files
@@ -128,6 +129,10 @@ class PipelineState:
         return cls(lake / "_headrace" / "pipelines" / _UNSAFE.sub("_", pipeline))
 
     @property
+    def lake(self) -> Path:
+        return self.directory.parents[2]
+
+    @property
     def spark_log(self) -> Path:
         return self.directory / "spark.log"
 
@@ -155,7 +160,8 @@ class PipelineState:
                 raise PipelineRuns(
                     f"{self.directory.name} is at work already ({purpose}) in process"
                     f" {file.read().strip() or 'unknown'};"
-                    " stop it with `headrace pipelines stop FOLDER`, or wait until it has ended"
+                    f" stop it with `headrace pipelines stop FOLDER --lake {self.lake}`, or wait"
+                    " until it has ended"
                 ) from None
             file.truncate(0)
             file.write(str(os.getpid()))
@@ -280,6 +286,11 @@ class PipelineState:
             return None
         except msgspec.DecodeError:
             return None  # Not synced, so a crash of the machine may leave half of it.
+
+
+def state_of(pipeline: Pipeline) -> PipelineState:
+    """What a pipeline keeps beside its tables."""
+    return PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
 
 
 def read_json(path: Path) -> dict[str, Any]:

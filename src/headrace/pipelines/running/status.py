@@ -12,32 +12,44 @@ if TYPE_CHECKING:
     from headrace.pipelines.running.running_flow import RunningFlow
 
 
+_OVER = ("stopped", "done", "failed")
+"""The states of a pipeline that does not run any more."""
+
+
 def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
     """All that can be told of a pipeline at this moment."""
     settings, stale = runner.run.pipeline.settings, runner.freshness.stale
+    is_over = state in _OVER
     return PipelineStatus(
         pipeline=settings.name,
         state=state,
         lake=settings.lake,
         version=settings.version,
+        fingerprint=runner.run.pipeline.fingerprint,
         architecture=settings.architecture.value,
         mode=runner.mode,
         started_at=_text(runner.started_at),
         updated_at=_text(dt.datetime.now(dt.UTC)),
         flows=tuple(
-            _flow(one, stale.get(one.flow.target), is_waiting=runner.waits(one.flow.target))
+            _flow(one, _flow_state(runner, one, is_over=is_over), stale.get(one.flow.target))
             for one in runner.flows
         ),
-        views=tuple(_view(one, stale.get(one.view.name)) for one in runner.views),
+        views=tuple(_view(one, stale.get(one.view.name), is_over=is_over) for one in runner.views),
         moving=tuple(sorted(runner.moving.views)),
     )
 
 
-def _flow(running: "RunningFlow", stale: str | None, *, is_waiting: bool) -> FlowStatus:
+def _flow_state(runner: "PipelineRunner", running: "RunningFlow", *, is_over: bool) -> str:
+    """What a flow does; of a run that is over nothing is tried again or waited for."""
+    if running.is_active:
+        return "running"
+    if running.failure is not None:
+        return "failed" if running.is_over else "ended" if is_over else "retrying"
+    return "waiting" if runner.waits(running.flow.target) and not is_over else "ended"
+
+
+def _flow(running: "RunningFlow", state: str, stale: str | None) -> FlowStatus:
     report, lags = running.report(), running.lags()
-    state = "running" if running.is_active else "waiting" if is_waiting else "ended"
-    if running.failure is not None and not running.is_active:
-        state = "failed" if running.is_over else "retrying"
     return FlowStatus(
         flow=running.flow.name,
         target=running.flow.target,
@@ -62,7 +74,7 @@ def _flow(running: "RunningFlow", stale: str | None, *, is_waiting: bool) -> Flo
     )
 
 
-def _view(running: "RunningView", stale: str | None) -> ViewStatus:
+def _view(running: "RunningView", stale: str | None, *, is_over: bool) -> ViewStatus:
     report = Report.read(running.view.state.report)
     return ViewStatus(
         view=running.view.name,
@@ -70,7 +82,7 @@ def _view(running: "RunningView", stale: str | None) -> ViewStatus:
         rows=report.rows_out,
         last_at=_moment(report.last_at_ms),
         last_duration_ms=report.last_duration_ms,
-        next_at=_text(running.next_at) if running.next_at else None,
+        next_at=_text(running.next_at) if running.next_at and not is_over else None,
         error=running.failure,
         stale=stale,
     )

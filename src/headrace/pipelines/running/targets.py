@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 from headrace.lake.change_events import SEQUENCE
-from headrace.lake.changes import ChangeRules, TooManyRows, apply_changes
+from headrace.lake.changes import ChangeRules, TooManyRows, apply_changes, is_applied
 from headrace.lake.commits import Token
 from headrace.lake.lineage import Lineage
 from headrace.lake.tables import Table
@@ -60,10 +60,10 @@ class AppendTarget:
         """Several flows write at once and commit one by one, unless their keys must not meet."""
         if self.intake.has_unique_key:
             with self.intake.place.held() as table:
-                written, judged = self.intake.files(rows, token, lineage.offsets)
+                written, judged = self.intake.files(rows, token, lineage)
                 version = self._commit(table, written, token, lineage)
         else:
-            written, judged = self.intake.files(rows, token, lineage.offsets)
+            written, judged = self.intake.files(rows, token, lineage)
             with self.intake.place.held() as table:
                 version = self._commit(table, written, token, lineage)
         return outcome_of(written, written.rows_out, judged, version)
@@ -88,7 +88,7 @@ class KeyedTarget:
         place, spark = self.intake.place, rows.sparkSession
         with place.held() as table, place.scratch(token, "merging") as scratch:
             staged, written, judged = self.intake.staged(
-                rows, token, lineage.offsets, table.schema, scratch
+                rows, token, lineage, table.schema, scratch
             )
             if is_small(staged, self.driver_rows_max):
                 version = upsert(table, staged.table(), self.how, token, lineage)
@@ -107,8 +107,7 @@ class ChangesTarget:
     driver_rows_max: int = DRIVER_ROWS_MAX
 
     def has(self, token: Token) -> bool:
-        # The history is committed last, see `lake.changes`.
-        return self.history.table.has(token)
+        return is_applied(self.intake.place.table, self.history.table, token)
 
     def write(self, rows: "DataFrame", token: Token, lineage: Lineage) -> Outcome:
         from pyspark.sql import functions as F  # noqa: N812
@@ -119,9 +118,7 @@ class ChangesTarget:
         with place.scratch(token, "merging") as scratch:
             events = sequenced(marked, self.changes)
             schema = self._staged_schema(events)
-            staged, written, judged = self.intake.staged(
-                events, token, lineage.offsets, schema, scratch
-            )
+            staged, written, judged = self.intake.staged(events, token, lineage, schema, scratch)
             with place.held():
                 version = self._apply(staged, rows.sparkSession, token, lineage)
         return outcome_of(written, written.rows_out, judged, version)
@@ -205,7 +202,7 @@ class TopicTarget:
         files = self.aside.end(spark, lineage.offsets)
         if files or self.quarantine.table.has(token):
             with self.quarantine.held() as table:
-                table.amend(files, token, Lineage(flow=lineage.flow))
+                table.amend(files, token, lineage)
         return sum(file.rows for file in files)
 
 

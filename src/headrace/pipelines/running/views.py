@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from headrace.lake.commits import Token
-from headrace.lake.lineage import Lineage
 from headrace.lake.merging import forget_covered, pair, reached_version
 from headrace.pipelines.intervals import Schedule, parse_schedule
 from headrace.pipelines.model import Expectation, MaterializedView, MergedView
@@ -26,6 +27,7 @@ from headrace.pipelines.running.setting_aside import SettingAside
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.running.targets import AppendTarget
 from headrace.spark.pools import BATCH, choose_pool
+from headrace.spark.tables.frames import first_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,10 +74,8 @@ class ComputedView:
         reader = SnapshotReader(self.run.reads(aside=aside))
         reader.versions.update(self._settled(inputs))
         rows = self._rows(reader)
-        lineage = Lineage(
-            pipeline=self.run.name,
-            pipeline_version=self.run.pipeline.settings.version,
-            flow=self.name,
+        lineage = msgspec.structs.replace(
+            self.run.lineage(self.name),
             inputs={name: (0, version) for name, version in (reader.versions | inputs).items()},
         )
         writer = self.state.writer()
@@ -107,7 +107,7 @@ class ComputedView:
             return False
         if Report.read(self.state.report).query != preparation.fingerprint(self.view):
             return False
-        before = table.lineage()
+        before = table.history.lineage()
         return before is not None and {k: v[1] for k, v in before.inputs.items()} == inputs
 
     def _note_look(self) -> None:
@@ -144,7 +144,7 @@ class ComputedView:
             return inputs
         lake, generation_of = self.run.lake, self.run.generation_of
         return {
-            name: lake.table(name, generation_of(name)).settled(version)
+            name: lake.table(name, generation_of(name)).history.settled(version)
             for name, version in inputs.items()
         }
 
@@ -152,7 +152,9 @@ class ComputedView:
         if not isinstance(self.view, MergedView) or not self.view.deduplicate_by:
             return evaluate(self.view.query, reader)
         (source,) = self.run.preparation.inputs[self.name]
-        rows = reader.read(source).dropDuplicates(list(self.view.deduplicate_by))
+        table = self.run.lake.table(source, self.run.generation_of(source))
+        keys = self.view.deduplicate_by
+        rows = first_rows(self.run.spark, table, reader.versions[source], keys)
         once = SnapshotReader(self.run.reads(), given={source: rows})
         return evaluate(self.view.query, once)
 

@@ -8,27 +8,40 @@ import pyarrow as pa
 
 from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError, nearest
+from headrace.pipelines.sources import metadata_prefix, source_options, source_properties
 
 Row = Mapping[str, Any]
 Payload = str | bytes | None
 
+_UNFIT = (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError)
+"""What Arrow raises for values that are none of a column's type."""
+
+
+def listed(name: str, rows: Any) -> list[Any]:
+    """The rows as a list: one row or payload by itself would be taken for many."""
+    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
+        raise PipelineError(f"give {name} a list of rows, and not {type(rows).__name__}")
+    return list(rows)
+
 
 def table_rows(name: str, rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
     """Rows as a table's columns; those that a row does not name are null."""
-    listed = [dict(row) for row in rows]
-    for row in listed:
+    named = [dict(row) for row in rows]
+    for row in named:
         _check_names(name, row, schema)
     try:
-        return pa.Table.from_pylist(listed, schema=schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise PipelineError(f"these rows do not fit {name}: {error}") from error
+        return pa.Table.from_pylist(named, schema=schema)
+    except _UNFIT as error:
+        reason = next(filter(None, (_unfit(column, named) for column in schema)), str(error))
+        raise PipelineError(f"these rows do not fit {name}: {reason}") from error
 
 
 def source_rows(
     source: Source, rows: Sequence[Row | Payload], schema: pa.Schema, first_offset: int
 ) -> pa.Table:
     """Rows of a topic: with columns by name, where each is by default the next of partition 0."""
-    listed = []
+    prefix = metadata_prefix(source)
+    placed = []
     for offset, row in enumerate(rows, start=first_offset):
         if not isinstance(row, Mapping):
             raise PipelineError(
@@ -41,9 +54,10 @@ def source_rows(
             "timestamp": dt.datetime.now(dt.UTC),
             "timestampType": 0,
         }
-        known = {key: value for key, value in place.items() if key in schema.names}
-        listed.append({**known, **{key: _as_bytes(row[key], key, schema) for key in row}})
-    return table_rows(f"sources.{source.name}", listed, schema)
+        named = {f"{prefix}{key}": value for key, value in place.items()}
+        known = {key: value for key, value in named.items() if key in schema.names}
+        placed.append({**known, **{key: _as_bytes(row[key], key, schema) for key in row}})
+    return table_rows(f"sources.{source.name}", placed, schema)
 
 
 def decoded(source: Source, settings: PipelineSettings, payloads: Sequence[Payload]) -> list[Row]:
@@ -51,10 +65,9 @@ def decoded(source: Source, settings: PipelineSettings, payloads: Sequence[Paylo
     as_bytes = [text.encode() if isinstance(text, str) else text for text in payloads]
     if source.format == "bytes":
         return [{"value": value} for value in as_bytes]
-    from headrace.pipelines.sources import client_properties, source_options
     from headrace.spark.decoding import decoder_of
 
-    decoder = decoder_of(source_options(source, settings), client_properties(settings))
+    decoder = decoder_of(source_options(source, settings), source_properties(source, settings))
     if decoder is None:
         raise PipelineError(f"sources.{source.name} has no decoder for {source.format}")
     found = decoder.decode(pa.array(as_bytes, pa.binary()))
@@ -63,6 +76,17 @@ def decoded(source: Source, settings: PipelineSettings, payloads: Sequence[Paylo
         {**row, ERROR: error, PAYLOAD: payload if error else None}
         for row, error, payload in zip(rows, found.errors.to_pylist(), as_bytes, strict=True)
     ]
+
+
+def _unfit(column: pa.Field, rows: Sequence[Row]) -> str:
+    """The first value that a column does not hold; Arrow tells neither it nor the column."""
+    for row in rows:
+        value = row.get(column.name)
+        try:
+            pa.array([value], column.type)
+        except _UNFIT as error:
+            return f"column {column.name} is {column.type}, and {value!r} is none ({error})"
+    return ""
 
 
 def _check_names(name: str, row: Row, schema: pa.Schema) -> None:

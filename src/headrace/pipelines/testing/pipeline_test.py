@@ -12,7 +12,7 @@ on where the first have ended. The fixture `headrace_pipeline` comes with the pa
 
 import os
 from collections import UserDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from headrace.pipelines.model import (
     Flow,
     MaterializedView,
     MergedView,
+    Pipeline,
     Sink,
     Source,
     StreamingTable,
@@ -34,7 +35,15 @@ from headrace.pipelines.model import (
 from headrace.pipelines.names import is_source, quarantine_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.project import load
-from headrace.pipelines.testing.given_rows import Payload, Row, decoded, source_rows, table_rows
+from headrace.pipelines.sources import metadata_prefix
+from headrace.pipelines.testing.given_rows import (
+    Payload,
+    Row,
+    decoded,
+    listed,
+    source_rows,
+    table_rows,
+)
 from headrace.spark.session import LOCAL
 
 if TYPE_CHECKING:
@@ -65,12 +74,13 @@ class PipelineTest:
         with self._files_as_streams():
             self._run = self._prepared()
 
-    def given(self, name: str, rows: Sequence[Row | Payload]) -> None:
+    def given(self, name: str, rows: Iterable[Row | Payload]) -> None:
         """Let a source or a table have these rows, besides what it has.
 
         A source takes rows with columns as its schema has them, or payloads as they would be in
         the topic: texts or bytes, which are decoded as in earnest.
         """
+        rows = listed(name, rows)
         short = name.removeprefix(f"{SOURCES}.")
         if is_source(name) and short in self.pipeline.sources:
             self._give_source(self.pipeline.sources[short], rows)
@@ -87,9 +97,9 @@ class PipelineTest:
 
         What nothing was given to, directly or by another, has nothing to do and is passed over.
         """
+        for name in names:
+            check_runnable(self.pipeline, name)
         for name in names or self._all_with_news():
-            if name not in self.pipeline.datasets:
-                raise PipelineError(missing_text(self.pipeline, name).replace("read", "run"))
             self._run_one(name)
             self._touched.add(name)
 
@@ -107,6 +117,8 @@ class PipelineTest:
 
     def quarantined(self, name: str) -> list[dict[str, Any]]:
         """What a table has refused: `rule`, `reason`, the row as JSON in `row`."""
+        if name not in self.pipeline.datasets:
+            raise PipelineError(missing_text(self.pipeline, name).replace("read", "look at"))
         quarantine = quarantine_of(name)
         return self.rows(quarantine) if self._run.lake.has(quarantine) else []
 
@@ -123,7 +135,7 @@ class PipelineTest:
 
     def _as_files(self, source: Source) -> Source:
         """The source as a stream of files, which Spark reads by itself."""
-        options = {"path": str(self._folder(source))}
+        options = {"path": str(self._folder(source)), "metadataPrefix": metadata_prefix(source)}
         return replace(source, connector="parquet", options=options)
 
     def _folder(self, source: Source) -> Path:
@@ -234,6 +246,19 @@ class Unsecret(UserDict[str, str]):
         return "not-set-in-tests" if default is None else default
 
 
+def check_runnable(pipeline: Pipeline, name: Any) -> None:
+    """Refuse what no flow fills: nothing would happen, and the test would not know."""
+    if not isinstance(name, str):
+        raise PipelineError(f"give the names of datasets one by one, and not as {name!r}")
+    if name.removeprefix(f"{SOURCES}.") in pipeline.sources and is_source(name):
+        raise PipelineError(f"{name} is a source; run what reads it")
+    dataset = pipeline.datasets.get(name)
+    if isinstance(dataset, TemporaryView):
+        raise PipelineError(f"{name} is not stored; run what reads it")
+    if dataset is None:
+        raise PipelineError(missing_text(pipeline, name).replace("read", "run"))
+
+
 def folder_of(test_file: Path) -> Path:
     """The pipeline that a test file belongs to: the nearest folder above with a pipeline.toml."""
     from headrace.pipelines.declaring.settings_file import FILE
@@ -269,5 +294,7 @@ def _finish(query: "StreamingQuery") -> None:
 
 
 def _listed(rows: Any) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = rows.to_pylist()
-    return listed
+    """Rows as Python has them; times beyond its calendar are texts."""
+    from headrace.lake.far_times import python_rows
+
+    return python_rows(rows)

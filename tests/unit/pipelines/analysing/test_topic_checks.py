@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from headrace.client.addresses import BrokerUnreachable
+from headrace.errors import HeadraceError, SaslAuthenticationFailed
+from headrace.pipelines.analysing import topic_checks
 from headrace.pipelines.analysing.topic_checks import (
     TopicReport,
     check_brokers,
@@ -12,6 +15,13 @@ from headrace.pipelines.analysing.topic_checks import (
 )
 from tests.declared_pipelines import SETTINGS, load_folder
 
+FLOWS = """
+CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
+CREATE TEMPORARY VIEW visits AS SELECT * FROM STREAM(sources.visits);
+CREATE STREAMING TABLE raw.visits AS SELECT * FROM STREAM(visits);
+CREATE STREAMING TABLE staging.orders DEAD LETTER TOPIC 'letters'
+    AS SELECT * FROM STREAM(raw.orders);
+"""
 TABLE = "CREATE STREAMING TABLE raw.x AS SELECT * FROM STREAM(sources.orders);\n"
 NOBODY = SETTINGS.replace('"shop"', '"shop"\nbootstrap = "127.0.0.1:1"')
 ELSEWHERE = """
@@ -40,6 +50,75 @@ def test_who_names_no_topic_needs_no_broker(tmp_path: Path) -> None:
     pipeline = load_folder(tmp_path, {"a.sql": view}, settings)
     assert check_topics(pipeline) == TopicReport()
     check_brokers(pipeline)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The brokers that were asked; of the clusters in ELSEWHERE only the first one answers."""
+    addresses: list[str] = []
+
+    def check_reachable(bootstrap: str, *_: object) -> None:
+        addresses.append(bootstrap)
+        if bootstrap == "127.0.0.1:2":
+            raise BrokerUnreachable(f"cannot reach {bootstrap}")
+
+    monkeypatch.setattr(topic_checks, "check_reachable", check_reachable)
+    return addresses
+
+
+def test_one_of_several_clusters_that_does_not_answer_is_told_with_what_is_read_there(
+    tmp_path: Path, asked: list[str]
+) -> None:
+    """A run that ends by itself would else try for minutes, and end with a part."""
+    pipeline = load_folder(tmp_path, {"a.sql": FLOWS}, ELSEWHERE)
+    with pytest.raises(BrokerUnreachable, match=r"reach 127\.0\.0\.1:2 \(for sources\.visits\)$"):
+        check_brokers(pipeline)
+    assert asked == ["127.0.0.1:1", "127.0.0.1:2"]
+
+
+@pytest.mark.parametrize(
+    ("target", "addresses"),
+    [("raw.orders", ["127.0.0.1:1"]), ("staging.orders", ["127.0.0.1:1"]), ("refined.n", [])],
+)
+def test_only_clusters_that_a_table_needs_must_answer_for_it(
+    target: str, addresses: list[str], tmp_path: Path, asked: list[str]
+) -> None:
+    view = "CREATE MATERIALIZED VIEW refined.n AS SELECT count(*) AS n FROM raw.visits;"
+    check_brokers(load_folder(tmp_path, {"a.sql": FLOWS + view}, ELSEWHERE), [target])
+    assert asked == addresses
+
+
+def test_a_cluster_that_nothing_is_read_from_need_not_answer(
+    tmp_path: Path, asked: list[str]
+) -> None:
+    check_brokers(load_folder(tmp_path, {"a.sql": TABLE}, ELSEWHERE))
+    assert asked == ["127.0.0.1:1"]
+
+
+def test_all_clusters_that_do_not_answer_are_told_at_once(tmp_path: Path) -> None:
+    pipeline = load_folder(tmp_path, {"a.sql": FLOWS}, ELSEWHERE)
+    with pytest.raises(BrokerUnreachable) as raised:
+        check_brokers(pipeline, timeout_s=0.5)
+    own, other = str(raised.value).split("; ")
+    assert own.endswith("(for sources.orders and the topic letters)")
+    assert other.endswith("(for sources.visits)")
+
+
+def test_clusters_that_fail_for_different_reasons_are_told_without_the_advice_for_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What to do about a broker that is down is no help with a login that is refused."""
+
+    def check_reachable(bootstrap: str, *_: object) -> None:
+        is_own = bootstrap == "127.0.0.1:1"
+        raise BrokerUnreachable("down") if is_own else SaslAuthenticationFailed("refused")
+
+    monkeypatch.setattr(topic_checks, "check_reachable", check_reachable)
+    with pytest.raises(HeadraceError) as raised:
+        check_brokers(load_folder(tmp_path, {"a.sql": FLOWS}, ELSEWHERE))
+    assert type(raised.value) is HeadraceError
+    own, other = "down (for sources.orders and the topic letters)", "refused (for sources.visits)"
+    assert str(raised.value) == f"{own}; {other}"
 
 
 def test_every_cluster_is_asked_for_the_sources_that_are_read_from_it(tmp_path: Path) -> None:

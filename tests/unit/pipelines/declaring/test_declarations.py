@@ -198,6 +198,22 @@ def test_flows_of_changes_are_alone_with_their_table(tmp_path: Path) -> None:
     ]
 
 
+def test_flows_of_changes_into_one_table_have_one_key_and_one_type(tmp_path: Path) -> None:
+    """ARC-4: by another key, or kept in another way, their rows would take each other's place."""
+    flow = "dp.create_auto_cdc_flow('raw.x', 'sources.orders', ['{}'], 'ts', name='{}'{})\n"
+    code = (
+        "dp.create_streaming_table('raw.x')\n"
+        + flow.format("id", "one", "")
+        + flow.format("id", "same", ", apply_as_deletes='op = 1'")
+        + flow.format("op", "two", ", stored_as_scd_type=2")
+    )
+    assert told(problems_of(tmp_path, {"a.py": HEAD + code})) == [
+        f"a.py:5: two and one, at a.py:3, both keep raw.x: one has {differs}. Say the same in"
+        " both, or write to another table"
+        for differs in ("KEYS (op), the other (id)", "SCD TYPE 2, the other 1")
+    ]
+
+
 def test_a_flow_does_not_write_to_a_view(tmp_path: Path) -> None:
     problems = problems_of(
         tmp_path,

@@ -26,6 +26,7 @@ def test_what_the_reader_has_is_known_in_any_case(name: str) -> None:
         ("maxOffsetPerTrigger", "there is no option maxOffsetPerTrigger; did you mean maxOffsets"),
         ("subscribe", "subscribe is no option here: write topic or topics in [sources.orders]"),
         ("endingOffsets", "endingOffsets is no option here: a stream has no end"),
+        ("pushFilters", "pushFilters is no option here: a query may ask a topic more than one"),
         ("path", "there is no option path"),
         ("kafka.secuirty.protocol", "there is no option kafka.secuirty.protocol; did you mean"),
         ("kafka.auto.offset.reset", "kafka.auto.offset.reset cannot be set: give startingOffsets"),

@@ -59,6 +59,7 @@ def test_all_that_a_pipeline_can_say_of_itself(tmp_path: Path) -> None:
         version="7",
         architecture=Architecture.LAMBDA,
         bootstrap="one:9092,two:9092",
+        names_brokers=True,
         client={"sasl.username": "ada"},
         lake=str(tmp_path / "tables"),
         master="spark://host:7077",

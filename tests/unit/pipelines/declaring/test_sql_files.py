@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from headrace.pipelines.declaring.registry import Registry
+from headrace.lake.quarantine import PARTITION, UNREADABLE
+from headrace.pipelines.declaring.registry import OWN_RULES, Registry
 from headrace.pipelines.declaring.sql_files import declare_file
 from headrace.pipelines.model import (
     Changes,
@@ -23,6 +24,8 @@ from headrace.pipelines.model import (
     UniqueKey,
     Violation,
 )
+from headrace.pipelines.problems import PipelineError
+from tests.declared_pipelines import load_folder
 
 
 def declared(sql: str) -> Registry:
@@ -181,6 +184,9 @@ def test_changes_may_be_put_in_order_by_an_expression() -> None:
     [
         ("SELECT 1", "a.sql:1: SELECT does not fit here; a statement begins with one of CREATE"),
         ("CREATE TABLE raw.x AS SELECT 1", "a.sql:1: TABLE does not fit here"),
+        ("CREAT SINK s TOPIC 't'", "did you mean CREATE?"),
+        ("CREATE STREMING TABLE raw.x AS SELECT 1", "did you mean STREAMING?"),
+        ("CREATE SINK s TOPIC 't';\nCREATE FLOW f TRIGER EVERY 1 DAY", "did you mean TRIGGER?"),
         ("\nCREATE STREAMING TABLE raw.x\nPARTITION (a)", "a.sql:3: PARTITION does not fit here"),
         ("CREATE STREAMING TABLE raw.x (id BIGINT", "a.sql:1: ( does not fit here; this paren"),
         (
@@ -223,3 +229,29 @@ def test_a_wrong_statement_does_not_hide_the_next() -> None:
         Place("a.sql", 3),
     ]
     assert [one.dataset.name for one in registry.datasets] == ["v"]
+
+
+def test_all_mistyped_queries_are_told_and_nothing_that_follows_from_them() -> None:
+    """A mistyped word is told with its line, and does not hide what it declares."""
+    assert complaints(
+        """CREATE STREAMING TABLE raw.x AS SELCT * FROM STREAM(sources.orders);
+        CREATE MATERIALIZED VIEW refined.n AS
+        SELECT count(*) AS n FORM raw.x;
+        CREATE TEMPORARY VIEW v AS SELECT (1;"""
+    ) == [
+        "a.sql:1: SELCT does not fit here; a query begins with SELECT, WITH, FROM, VALUES or TABLE;"
+        " did you mean SELECT?",
+        "a.sql:3: FORM does not fit here; did you mean FROM?",
+        "a.sql:4: this ( is not closed",
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(OWN_RULES))
+def test_an_expectation_is_not_called_as_a_rule_that_nobody_declares(
+    tmp_path: Path, name: str
+) -> None:
+    """Its counts, and what becomes of its rows, would be the other's."""
+    assert name in (PARTITION, UNREADABLE), "as quarantine names it"
+    sql = f"CREATE STREAMING TABLE raw.o (CONSTRAINT {name} EXPECT (id > 0)) AS"
+    with pytest.raises(PipelineError, match=f"{name}.*another name"):
+        load_folder(tmp_path, {"a.sql": f"{sql} SELECT * FROM STREAM(sources.orders);"})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from headrace.lake.catalog import Lake, MergedViewEntry
+from headrace.lake.catalog import Catalog, Lake, MergedViewEntry
 from headrace.pipelines.model import Architecture, Pipeline
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.architectures import begin
@@ -196,6 +196,15 @@ def test_the_way_back_does_not_lead_to_another_architecture(
     pipeline: Pipeline, chosen: Architecture, earlier: dict[str, int]
 ) -> None:
     turned = replace(pipeline, settings=replace(pipeline.settings, architecture=chosen))
-    check_way_back(turned, {"staging.o": 1})
-    with pytest.raises(PipelineError, match=r"refined\.n .*Change it back and run"):
-        check_way_back(turned, earlier)
+    check_way_back(Catalog(), turned, {"staging.o": 1})
+    with pytest.raises(PipelineError, match=r"refined\.n .*Change it back\. Run"):
+        check_way_back(Catalog(), turned, earlier)
+
+
+def test_there_is_no_way_back_before_readers_see_the_chosen_architecture(
+    pipeline: Pipeline,
+) -> None:
+    """The tables of before would stand beside a view of their name."""
+    layered = MergedViewEntry("refined.n", ("id",), {}, "refined.n__batch", "refined.n__speed", "")
+    with pytest.raises(PipelineError, match=r"readers do not see refined\.n .*Run the pipeline"):
+        check_way_back(Catalog(views={"refined.n": layered}), pipeline, {"refined.n": 1})

@@ -5,9 +5,13 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from headrace.errors import HeadraceError
+from headrace.lake.commits import AddedFile
+from headrace.lake.errors import VersionGone
+from headrace.lake.reading import read_batches
 from headrace.pipelines.running.restarts import (
     ATTEMPTS_MAX,
     BUSY_ATTEMPTS_MAX,
@@ -220,3 +224,11 @@ def test_flows_that_a_busy_machine_has_ended_do_not_all_come_again_at_once() -> 
     for restarts in flows:
         restarts.on_failure(failure_of(BUSY), batch=0, now=100.0)
     assert [restarts.not_before for restarts in flows] == [115.0, 122.5, 130.0]
+
+
+def test_a_flow_whose_input_is_gone_is_not_tried_again_and_says_what_to_do(tmp_path: Path) -> None:
+    gone = AddedFile(3, "part.parquet", {}, 1)
+    with pytest.raises(VersionGone, match="`headrace pipelines replay FOLDER`") as raised:
+        list(read_batches(tmp_path, gone, pa.schema([("id", pa.int64())]), ()))
+    text = f"Traceback\nheadrace.lake.errors.VersionGone: {raised.value}\n"
+    assert failure_of(text).is_final

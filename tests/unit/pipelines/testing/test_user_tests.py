@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.testing.pipeline_test import Unsecret, folder_of
+from headrace.pipelines.testing.pipeline_test import Unsecret, check_runnable, folder_of
 from headrace.pipelines.testing.user_tests import run_tests
-from tests.declared_pipelines import write_folder
+from tests.declared_pipelines import load_folder, write_folder
 
 
 @pytest.mark.parametrize(("test", "code"), [("assert True", 0), ("assert False", 1)])
@@ -17,6 +17,18 @@ def test_the_outcome_is_pytests(
     folder = write_folder(tmp_path, {"tests/test_a.py": f"def test_a(): {test}"})
     assert run_tests(folder, ["-q"]) == code
     assert f"1 {'failed' if code else 'passed'}" in capfd.readouterr().out
+
+
+def test_settings_of_a_project_around_the_folder_do_not_count(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """They may ask for plugins that are not there; the folder's own do count."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-config\nunknown = 1\n")
+    folder = write_folder(tmp_path, {"tests/test_a.py": "def test_a(): pass"})
+    assert run_tests(folder, ["-q"]) == 0
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --collect-only\n")
+    assert run_tests(folder, ["-q"]) == 0
+    assert "1 test collected" in capfd.readouterr().out
 
 
 def test_a_folder_without_tests_says_where_they_belong(tmp_path: Path) -> None:
@@ -36,3 +48,23 @@ def test_tests_need_no_secrets() -> None:
     assert environment.get("A") == "1"
     assert environment.get("B", "2") == "2"
     assert environment.get("PASSWORD") == "not-set-in-tests"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("sources.orders", r"sources\.orders is a source; run what reads it"),
+        ("seen", "seen is not stored; run what reads it"),
+        ("raw.oders", r"there is no raw\.oders to run; did you mean raw\.orders"),
+        (["raw.orders"], "one by one"),
+    ],
+)
+def test_what_nothing_fills_cannot_be_run(tmp_path: Path, name: object, told: str) -> None:
+    tables = """
+    CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
+    CREATE TEMPORARY VIEW seen AS SELECT * FROM STREAM(raw.orders);
+    """
+    pipeline = load_folder(tmp_path, {"a.sql": tables})
+    check_runnable(pipeline, "raw.orders")
+    with pytest.raises(PipelineError, match=told):
+        check_runnable(pipeline, name)

@@ -164,6 +164,7 @@ OBJECTS = [
         ("REQUIRED_PROPERTY_WITH_DEFAULT_ADDED_TO_OPEN_CONTENT_MODEL #/properties/b",),
     ),
     Case("a property that may be anything comes to an open model", o({}), o({"b": {}})),
+    Case("one that may be anything and is required does", o({}), o({"b": {}}, required=["b"])),
     Case("a property comes to a closed model", closed({}), closed({"b": STRING})),
     Case(
         "a required property comes to a closed model",

@@ -1,0 +1,117 @@
+"""A flow as Spark runs it: a streaming query over what it reads, whose batches go to its target."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headrace.pipelines.intervals import seconds_of
+from headrace.pipelines.model import Dataset, Flow, MergedView, Sink, Source, output_mode
+from headrace.pipelines.names import is_source
+from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.resolving import evaluate
+from headrace.pipelines.running.flow_batches import FlowBatches, Progress
+from headrace.pipelines.running.merged_views import MergedParts
+from headrace.pipelines.running.reading import LiveReader
+from headrace.pipelines.running.state import FlowState
+from headrace.pipelines.running.targets import Target, shaped_for_topic
+from headrace.pipelines.sources import client_properties
+from headrace.spark.carrying import carried
+from headrace.spark.pools import REAL_TIME, choose_pool, pool_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from headrace.pipelines.running.pipeline_run import PipelineRun
+
+
+@dataclass(frozen=True, slots=True)
+class FlowQuery:
+    """The query of one flow in a run."""
+
+    run: "PipelineRun"
+    flow: Flow
+    state: FlowState
+
+    @property
+    def target(self) -> Dataset:
+        return self.run.pipeline.datasets[self.flow.target]
+
+    def start(self, *, is_once: bool) -> "StreamingQuery":
+        """Start it: until all is read that is there now, or for ever."""
+        run, flow, state = self.run, self.flow, self.state
+        state.directory.mkdir(parents=True, exist_ok=True)
+        if isinstance(self.target, Sink):
+            run.state.mark_sink(state)
+        is_realtime = flow.realtime is not None
+        choose_pool(run.spark, REAL_TIME if is_realtime else pool_of(self._priority()))
+        reader = LiveReader(run.reads_of(flow, run.preparation.used_columns(flow)), state)
+        if isinstance(self.target, MergedView):
+            parts = MergedParts.of(run, self.target)
+            rows, batches = parts.stream(reader), parts.fed(self._batches(parts.target(flow)))
+        else:
+            rows = evaluate(flow.query, reader)
+            if is_realtime:
+                return self._start_realtime(rows)
+            batches = self._batches(run.target_of(flow))
+        writer = self._writer(rows).foreachBatch(carried(batches))
+        return self._triggered(writer, is_once=is_once).start()
+
+    def _batches(self, target: Target) -> FlowBatches:
+        settings = self.run.pipeline.settings
+        group = f"{settings.group or settings.name}.{self.flow.name}"
+        return FlowBatches(
+            lineage=self.run.lineage(self.flow.name),
+            state=self.state,
+            target=target,
+            progress=Progress(group, self.run.sources_of(self.flow), settings),
+        )
+
+    def _writer(self, rows: "DataFrame") -> "DataStreamWriter":
+        state = self.state
+        # A replay may run in the session of what it will replace, where names must differ.
+        suffix = f".{state.directory.name}" if self.run.generations else ""
+        return (
+            rows.writeStream.queryName(f"{self.run.name}.{self.flow.name}{suffix}")
+            .outputMode(output_mode(self.flow, self.target))
+            .option("checkpointLocation", str(state.checkpoint))
+        )
+
+    def _triggered(self, writer: "DataStreamWriter", *, is_once: bool) -> "DataStreamWriter":
+        if is_once or self.flow.is_once:
+            return writer.trigger(availableNow=True)
+        interval = self.flow.trigger or self.run.pipeline.settings.trigger
+        return writer.trigger(processingTime=f"{round(seconds_of(interval) * 1000)} milliseconds")
+
+    def _start_realtime(self, rows: "DataFrame") -> "StreamingQuery":
+        """Spark's real-time mode, from topic to topic by the stock connector, with its promises."""
+        flow, sink = self.flow, self.target
+        if not isinstance(sink, Sink):
+            raise PipelineError(
+                f"{flow.place}: {flow.name} runs in real-time mode, which writes to topics only;"
+                f" {flow.target} is no sink"
+            )
+        self.state.writer()  # No batch of ours will make it, and the next start looks for it.
+        properties = client_properties(self.run.pipeline.settings)
+        options = {f"kafka.{name}": value for name, value in properties.items()}
+        writer = self._writer(shaped_for_topic(rows, sink.format))
+        writer = writer.format("kafka").options(**options).option("topic", sink.topic)
+        # Spark has the word; its type hints do not know it yet.
+        triggered: DataStreamWriter = writer.trigger(realTime=flow.realtime)  # type: ignore[call-overload]
+        return triggered.start()
+
+    def _priority(self) -> int:
+        """The highest priority of the topics that the flow reads, itself and through others."""
+        return max((s.priority for s in self._sources_behind(self.flow.target, set())), default=0)
+
+    def _sources_behind(self, name: str, seen: set[str]) -> list[Source]:
+        found: list[Source] = []
+        for read in self.run.preparation.inputs.get(name, ()):
+            if read in seen:
+                continue
+            seen.add(read)
+            if is_source(read):
+                found.append(self.run.pipeline.sources[read.partition(".")[2]])
+            else:
+                found += self._sources_behind(read, seen)
+        return found

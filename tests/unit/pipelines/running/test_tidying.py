@@ -1,0 +1,90 @@
+"""Tidying beside flows that follow the tables: what one has yet to read stays."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from headrace.lake.catalog import Lake
+from headrace.lake.reading import read_batches
+from headrace.lake.tables import Table
+from headrace.pipelines.running.state import FlowState
+from headrace.pipelines.running.tidying import TableTidying, read_by_all
+from headrace.spark.tables.plans import Position, advanced, planned
+from tests.lakes import numbers
+
+NAME = "raw.orders"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    table = Lake(tmp_path / "lake").create(
+        NAME, pa.schema([("id", pa.int64()), ("name", pa.string())])
+    )
+    for number in range(20):
+        numbers(table, number, batch=number)
+    return table
+
+
+def flow_at(folder: Path, position: Position, *, is_committed: bool = True) -> FlowState:
+    """A flow that has planned a batch up to here, and perhaps is done with it."""
+    for kind in ("offsets", "commits") if is_committed else ("offsets",):
+        (folder / "checkpoint" / kind).mkdir(parents=True)
+        (folder / "checkpoint" / kind / "0").write_text(
+            f"v1\n{{}}\n{json.dumps(position.document())}\n"
+        )
+    return FlowState(folder)
+
+
+def vacuumed(table: Table) -> None:
+    """What vacuum does a day later: files that the newest version lacks go."""
+    needed = {file.path for file in table.files()}
+    for path in table.place.glob("*.parquet"):
+        if path.name not in needed:
+            path.unlink()
+
+
+def read_on(table: Table, start: Position) -> list[int]:
+    files = planned(table, start, advanced(table, start, table.version, None))
+    batches = (b for one in files for b in read_batches(table.place, one, table.schema, ()))
+    return [row["id"] for batch in batches for row in batch.to_pylist()]
+
+
+def tidied(table: Table, *flows: FlowState) -> int:
+    """How many files the table has after a look at it."""
+    tidying = TableTidying(Lake(table.place.parent.parent), every=5, small_files_max=5)
+    tidying.look({NAME: 1}, flows)
+    vacuumed(table)
+    return len(table.files())
+
+
+def test_files_are_joined_as_far_as_all_flows_have_read(table: Table, tmp_path: Path) -> None:
+    """ARC-5: one that stood still for days goes on where it stopped, and the others too."""
+    still, quick = (Position(NAME, table.table_id, version) for version in (10, 18))
+    files = tidied(table, flow_at(tmp_path / "f", still), flow_at(tmp_path / "g", quick))
+    assert files == 11
+    assert read_on(table, still) == list(range(10, 20))
+    assert read_on(table, quick) == [18, 19]
+
+
+def test_while_a_flow_reads_a_table_for_the_first_time_no_file_goes(
+    table: Table, tmp_path: Path
+) -> None:
+    start = Position(NAME, table.table_id, -1)
+    end = advanced(table, start, table.version, None)
+    assert tidied(table, flow_at(tmp_path / "f", end, is_committed=False)) == 20
+    part = advanced(table, start, table.version, 7)
+    assert tidied(table, flow_at(tmp_path / "g", part)) == 20
+
+
+def test_without_a_reader_all_files_are_joined(table: Table, tmp_path: Path) -> None:
+    unread = FlowState(tmp_path / "f")
+    assert tidied(table, unread) == 2, "the newest batch of the writer is left alone"
+
+
+def test_a_flow_that_begins_behind_a_version_has_read_that(tmp_path: Path) -> None:
+    state = FlowState(tmp_path / "f")
+    state.start_after({NAME: 3, "raw.x": 5})
+    other = flow_at(tmp_path / "g", Position(NAME, "id", 7))
+    assert read_by_all([state, other]) == {NAME: 3, "raw.x": 5}
