@@ -5,11 +5,13 @@
 Half of the tables are SQL, half Python; they stand in chains through the four zones, each with
 expectations, and every tenth is a view that joins two of them. The session's start is not counted:
 it is paid once, whatever the pipeline. The first round meets a cold JVM, as a user does; later
-ones show what is left when it is warm.
+ones show what is left when it is warm. Ends with 1 if the dry run takes longer than
+`spark_targets.py` allows.
 """
 
 import argparse
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,6 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.processes import cpu_seconds
+from benchmarks.spark_targets import PLANNING, above, verdict
+from benchmarks.workloads import Figure
 from headrace.pipelines.analysing.checking import check
 from headrace.pipelines.analysing.graph import graph_of
 from headrace.pipelines.drawing.svg import svg_of
@@ -73,46 +77,55 @@ def write_pipeline(folder: Path, tables: int) -> None:
     (folder / "tables.py").write_text("\n".join(python))
 
 
-@contextmanager
-def timed(what: str, jvm: int | None = None) -> Iterator[None]:
-    """Print how long it took, and the processor time of this process and the JVM.
+class Clock:
+    """Prints how long each step takes, and remembers it.
 
-    On a crowded machine only the latter can be compared; half of it is the JVM's compiler.
+    Beside it stands the processor time of this process and the JVM: on a crowded machine only that
+    can be compared; half of it is the JVM's compiler.
     """
-    began, cpu = time.monotonic(), _cpu_seconds(jvm)
-    yield
-    spent, cpu_spent = time.monotonic() - began, _cpu_seconds(jvm) - cpu
-    print(f"  {what:<22} {spent:7.2f} s, processors {cpu_spent:7.2f} s")
+
+    def __init__(self) -> None:
+        self.figures: list[Figure] = []
+
+    @contextmanager
+    def timed(self, what: str, jvm: int | None = None) -> Iterator[None]:
+        began, cpu = time.monotonic(), _cpu_seconds(jvm)
+        yield
+        spent, cpu_spent = time.monotonic() - began, _cpu_seconds(jvm) - cpu
+        print(f"  {what:<22} {spent:7.2f} s, processors {cpu_spent:7.2f} s")
+        self.figures.append(Figure(what, "s", spent))
 
 
 def _cpu_seconds(jvm: int | None) -> float:
     return time.process_time() + (cpu_seconds(jvm) if jvm is not None else 0.0)
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=2)
     arguments = parser.parse_args()
+    clock = Clock()
     with tempfile.TemporaryDirectory() as directory:
         folder = Path(directory)
         write_pipeline(folder, arguments.tables)
-        with timed("session start"):
+        with clock.timed("session start"):
             spark = open_session("planning", "local[2]", {"spark.local.dir": directory})
         jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
         for number in range(arguments.rounds):
             print(f"round {number + 1}: {arguments.tables} tables, load {os.getloadavg()[0]:.1f}")
-            with timed("read the files"):
+            with clock.timed("read the files"):
                 pipeline = load(folder)
-            with timed("check without Spark"):
+            with clock.timed("check without Spark"):
                 check(pipeline)
-            with timed("check with Spark", jvm):
+            with clock.timed(PLANNING.name, jvm):
                 report = check(pipeline, spark=spark)
-            with timed("draw"):
+            with clock.timed("draw"):
                 svg_of(graph_of(pipeline))
             assert not report.problems, report.problems[0]
         spark.stop()
+    return verdict(above(clock.figures))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

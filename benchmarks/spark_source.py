@@ -26,7 +26,7 @@ from confluent_kafka import Producer
 
 from benchmarks.processes import cpu_seconds
 from benchmarks.report import collect, table
-from benchmarks.spark_targets import missed
+from benchmarks.spark_targets import WORKER, missed, verdict
 from benchmarks.workloads import FAST_PRODUCER, QUIET, Figure
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
@@ -89,10 +89,7 @@ def main() -> int:
     rows = [int(million * 1e6) for million in given.millions]
     results = run(rows, given.rounds, given.seconds, is_alone=given.alone, loads=given.only)
     print(table(results), flush=True)
-    failures = list(missed(results))
-    for failure in failures:
-        print(f"missed: {failure}", file=sys.stderr)
-    return 1 if failures else 0
+    return verdict(missed(results))
 
 
 def run(
@@ -223,7 +220,7 @@ def read_to_noop(
         taken = measured(frame(scene, contestant, count))
         figures += per_million(f"read {count / 1e6:g} M records to noop", taken, count)
     if contestant is HEADRACE:
-        figures.append(Figure("largest Python worker so far", "MB", worker_megabytes()))
+        figures.append(Figure(WORKER.name, WORKER.unit, worker_megabytes()))
     return figures
 
 

@@ -1,4 +1,4 @@
-"""Two files of a real access log, line by line; or endless traffic that looks like them.
+"""Two files of a real access log, line by line; or the same again and again, as traffic of now.
 
     python -m examples.pipelines.access_logs.generate
     python -m examples.pipelines.access_logs.generate --per-second 50
@@ -9,6 +9,7 @@ A record's key is the file and the number of its line, so a line that is sent ag
 import datetime as dt
 import itertools
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,15 +19,15 @@ TOPIC = "access-log"
 TOPICS = (TOPIC,)
 DATA = Path(__file__).parent / "data"
 
-ACTIONS = ("publish", "publish", "publish", "write", "write", "read")
-CHANNELS = ("ISS/position", "ISS/pos", "bbt_raspi/cpu", "bbt_raspi/disk", "Hamra/statusHamra6")
-AGENTS = (
-    *("python-requests/2.13.0",) * 6,
-    *("beebotte node.js SDK v1.2.0",) * 2,
-    "curl/8.5.0",
-    "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0",
+LINE = re.compile(
+    r'(?P<ip>\S+) - - \[[^]]+\] "(?P<method>[A-Z]+) (?P<path>\S+) HTTP/1.1"'
+    r' (?P<status>\d+) (?P<size>\d+) "-" "(?P<agent>[^"]*)"'
 )
-STATUSES = (*(200,) * 40, 201, 304, 400, 401, 404, 404, 429, 500, 503)
+CHANNELS = ("ISS/position", "bbt_raspi/memory", "bbt_raspi/eth0", "Hamra/statusHamra6")
+AGENTS = ("curl/8.5.0", "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0")
+FAILURES = ("400", "401", "404", "404", "429", "500", "503")
+VARIED = 0.3
+"""The share of lines that differ from what the files have; the others have only another time."""
 MALFORMED = (
     "",
     "-- log rotated --",
@@ -46,29 +47,53 @@ def records() -> Iterator[Record]:
 def traffic(
     seed: int = 1, now: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC)
 ) -> Iterator[Record]:
-    """Endless lines: one in a hundred is malformed, and now and then the shipper repeats one."""
+    """The files' lines in a loop: some varied, some malformed, and now and then one repeated."""
     chance = random.Random(seed)
     run = now().strftime("%Y%m%dT%H%M%S")
     previous: Record | None = None
-    for number in itertools.count(1):
+    for number, real in enumerate(itertools.cycle(records()), start=1):
         if previous is not None and chance.random() < 0.01:
             yield previous
-        value = chance.choice(MALFORMED) if chance.random() < 0.01 else _line(chance, now())
+        is_malformed = chance.random() < 0.01
+        value = chance.choice(MALFORMED) if is_malformed else _again(real.value, now(), chance)
         previous = Record(TOPIC, f"web-{run}.log:{number}", value)
         yield previous
 
 
-def _line(chance: random.Random, now: dt.datetime) -> str:
-    address = f"::ffff:54.{chance.choice((221, 243))}.{chance.randrange(256)}.{chance.randrange(9)}"
-    action = chance.choice(ACTIONS)
-    method = "GET" if action == "read" else "POST"
-    status = chance.choice(STATUSES)
-    size = 4 if status == 200 else chance.randrange(20, 400)
+def _again(line: str, now: dt.datetime, chance: random.Random) -> str:
+    """A line of the files as if it were written now."""
+    found = LINE.fullmatch(line)
+    assert found is not None, "the files have such lines only"
+    parts = found.groupdict()
+    if chance.random() < VARIED:
+        parts |= chance.choice((_visitor, _reading, _failure, _elsewhere))(parts, chance)
     return (
-        f"{address} - - [{now:%d/%b/%Y:%H:%M:%S %z}]"
-        f' "{method} /v1/data/{action}/{chance.choice(CHANNELS)} HTTP/1.1" {status} {size}'
-        f' "-" "{chance.choice(AGENTS)}"'
+        f"{parts['ip']} - - [{now:%d/%b/%Y:%H:%M:%S %z}]"
+        f' "{parts["method"]} {parts["path"]} HTTP/1.1" {parts["status"]} {parts["size"]}'
+        f' "-" "{parts["agent"]}"'
     )
+
+
+def _visitor(parts: dict[str, str], chance: random.Random) -> dict[str, str]:
+    """The same request by someone else."""
+    address = f"::ffff:203.0.113.{chance.randrange(1, 255)}"
+    return {"ip": address, "agent": chance.choice(AGENTS)}
+
+
+def _reading(parts: dict[str, str], chance: random.Random) -> dict[str, str]:
+    """A look at what was written there."""
+    path = re.sub("/(publish|write)/", "/read/", parts["path"])
+    return {"method": "GET", "path": path, "size": str(chance.randrange(20, 400))}
+
+
+def _failure(parts: dict[str, str], chance: random.Random) -> dict[str, str]:
+    return {"status": chance.choice(FAILURES), "size": str(chance.randrange(20, 400))}
+
+
+def _elsewhere(parts: dict[str, str], chance: random.Random) -> dict[str, str]:
+    """The same for another channel."""
+    start = "/".join(parts["path"].split("/")[:4])
+    return {"path": f"{start}/{chance.choice(CHANNELS)}"}
 
 
 if __name__ == "__main__":
