@@ -2,12 +2,22 @@
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+from headrace.client.admin import Admin
+from tests.nodes import eventually
+
 _STEP_S = 0.5
 _STEPS_MAX = 60
+_DECIDED = ("PrepareCommit", "PrepareAbort")
+"""States of transactions whose ends are told already, and on their way to the partitions."""
 
 
 def committed_messages(bootstrap: str, topic: str) -> list[Message]:
-    """All records up to where the first open transaction begins, or to the end."""
+    """All records up to where the first open transaction begins, or to the end.
+
+    A commit is answered when it is decided; readers see it a moment later, which is waited for.
+    """
+    with Admin(bootstrap) as admin:
+        eventually(lambda: not admin.transactions.find(states=_DECIDED))
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,

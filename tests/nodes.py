@@ -195,8 +195,13 @@ class Node:
     def launch(self) -> None:
         """Run the broker, and leave it to the caller to see when it is ready."""
         command = self.flavour.command(self)
+        # Options that tests have for Spark's JVMs are none for Kafka's: an archive of other
+        # classes would keep it from writing its own.
+        environment = {k: v for k, v in os.environ.items() if k != "JAVA_TOOL_OPTIONS"}
         with self.log_path.open("ab") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+            self.process = subprocess.Popen(
+                command, stdout=output, stderr=subprocess.STDOUT, env=environment
+            )
 
     def is_ready_since(self, position: int) -> bool:
         if not self.is_running:
