@@ -1,6 +1,9 @@
 # Everything a fresh machine needs: `make run` starts the node, `make test` passes all tests.
 # Each target makes what it needs first; a second time nothing is downloaded.
 
+# Some environments forbid it, but what tests compile is to be kept: they start many processes.
+export PYTHONDONTWRITEBYTECODE :=
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

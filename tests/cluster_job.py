@@ -1,13 +1,15 @@
 """A job for any cluster: reads a topic, as a batch and as a stream, and writes it to others.
 
-    python -m tests.cluster_job MASTER SERVERS INPUT BATCH_OUTPUT STREAM_OUTPUT CHECKPOINT PYTHON
+    python -m tests.cluster_job MASTER SERVERS INPUT PYTHON [BATCH_OUTPUT STREAM_OUTPUT CHECKPOINT]
 
-Without PYTHON the workers run the driver's. Prints what it counted and which Python the workers
-ran, as JSON. It runs in a process of its own, as a process has one session.
+With an empty PYTHON the workers run the driver's; without outputs it only reads. Prints what it
+counted and which Python the workers ran, as JSON. It runs in a process of its own, as a process
+has one session.
 """
 
 import json
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from headrace.spark.session import PYTHON, open_session
@@ -16,20 +18,27 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def main(
-    master: str,
-    servers: str,
-    source: str,
-    batch_output: str,
-    stream_output: str,
-    checkpoint: str,
-    python: str,
-) -> None:
+def main(master: str, servers: str, source: str, python: str, *outputs: str) -> None:
     spark = open_session("cluster-job", master, {PYTHON: python} if python else {})
     kafka = {"kafka.bootstrap.servers": servers}
     read = {**kafka, "subscribe": source, "startingOffsets": "earliest"}
     rows = spark.read.format("headrace").options(**read).load()
     print(json.dumps({"count": rows.count(), "python": python_of(spark)}))
+    if outputs:
+        write(spark, kafka, read, *outputs)
+    spark.stop()
+
+
+def write(
+    spark: "SparkSession",
+    kafka: Mapping[str, str],
+    read: Mapping[str, str],
+    batch_output: str,
+    stream_output: str,
+    checkpoint: str,
+) -> None:
+    """Copy the topic once as a batch and once as a stream."""
+    rows = spark.read.format("headrace").options(**read).load()
     rows.select("key", "value").write.format("headrace").mode("append").options(
         **kafka, topic=batch_output
     ).save()
@@ -44,7 +53,6 @@ def main(
         .start()
     )
     query.awaitTermination()
-    spark.stop()
 
 
 def python_of(spark: "SparkSession") -> str:
