@@ -9,7 +9,7 @@ that was deleted and made again is refused. So is a log that ends before what wa
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from confluent_kafka import Message
@@ -63,6 +63,8 @@ class Capture:
     done: Callable[[Captured], None]
     writes_empty: bool = False
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    files: int = 0
+    """How many were completed."""
     _partitions: dict[int, PartitionCapture] = field(default_factory=dict)
     _uncommitted: dict[int, int] = field(default_factory=dict)
     _lock: OpenFile | None = None
@@ -171,6 +173,7 @@ class Capture:
             partition.file = partition.window = None
             partition.silent_since_ms = self.clock_ms()
             self._uncommitted[partition.number] = partition.next_offset
+            self.files += 1
             self.done(Captured(path, partition.number, partition.records, partition.next_offset))
 
     def _commit(self, *, is_last: bool = True) -> None:
@@ -198,6 +201,7 @@ class Capture:
             offset = partition.next_offset or 0
             file = CaptureFile(folder, offset, self.suffix)
             path = file.complete(places.empty_name(offset, opened_ms, self.suffix))
+            self.files += 1
             self.done(Captured(path, partition.number, 0, offset))
 
     def _begin_new_partitions(self) -> None:
@@ -259,8 +263,13 @@ class Capture:
             )
 
     def _check_end(self, partition: int, start: int | None) -> None:
-        """Refuse a log that ends before what was captured of it."""
-        if start is not None and (end := self.reader.bounds(partition)[1]) < start:
+        """Refuse a log that ends before what was captured of it.
+
+        The end of what is committed may do so for a while, where a capture has taken all records.
+        """
+        if start is None or self.reader.bounds(partition)[1] >= start:
+            return
+        if (end := self.reader.high_watermark(partition)) < start:
             raise self._cut_back(partition, start, end)
 
     def _cut_back(self, partition: int, captured: int, end: int) -> LogCutBack:
@@ -303,9 +312,16 @@ class Capture:
 
 
 def by_partition(records: Sequence[Message]) -> Iterator[tuple[int, list[Message]]]:
-    """Records in runs of one partition, in the order in which they came."""
+    """Records in runs of one partition, in the order in which they came.
+
+    A run ends also where offsets go back: what comes then is of a log that was cut.
+    """
     for partition, run in groupby(records, key=lambda record: record.partition() or 0):
-        yield partition, list(run)
+        rising = list(run)
+        offsets = [offset_of(record) for record in rising]
+        falls = [at for at in range(1, len(offsets)) if offsets[at] <= offsets[at - 1]]
+        for begin, end in pairwise([0, *falls, len(rising)]):
+            yield partition, rising[begin:end]
 
 
 def offset_of(record: Message) -> int:

@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaException, TopicPartition
 
 from headrace.client.cluster import Cluster
 from headrace.client.librdkafka import translated
+from headrace.client.partitions import LATEST, Partitions
 from headrace.client.reader import RecordReader
 from headrace.protocol.uuids import Uuid
 
@@ -58,6 +59,11 @@ class PartitionReader(RecordReader):
         wanted = TopicPartition(self.topic, partition)
         found = self._consumer.get_watermark_offsets(wanted, cached=True)
         return -1 if found is None else found[0]
+
+    def high_watermark(self, partition: int) -> int:
+        """Where the log ends; `bounds` end where the first open transaction begins."""
+        with closing(Cluster(self._bootstrap, self._properties, self._timeout_s)) as cluster:
+            return Partitions(cluster).offsets(self.topic, LATEST, [partition])[0].offset
 
     def commit_offsets(self, offsets: Mapping[int, int]) -> None:
         """Let others see how far this is."""

@@ -85,6 +85,8 @@ def shape_of(payload: bytes | None) -> Shape:
 
 def _text_shape(text: str, payload: bytes) -> Shape:
     stripped = text.strip()
+    if not stripped:  # White space of Unicode's, which bytes do not know as such.
+        return Shape(Kind.EMPTY)
     if stripped[0] in "{[":
         try:
             value = msgspec.json.decode(payload)

@@ -1,9 +1,9 @@
 """Takes a sample of a topic's records and measures it. Reads, and leaves no trace."""
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Message
 
@@ -26,6 +26,14 @@ COMPRESSED_BYTES_MAX = 1 << 20
 
 class NothingToMeasure(HeadraceError):
     """There are no records to take a sample of."""
+
+
+class Read(NamedTuple):
+    """What was read of some partitions."""
+
+    messages: list[Message]
+    is_whole: bool
+    """Whether their ends were reached; else the last records are those that are missing."""
 
 
 def profile_topic(
@@ -68,17 +76,22 @@ def last_records(
     """As many of the last records, from further back where only few offsets have one.
 
     The others are those of aborted records and of the ends of transactions, or compaction has
-    emptied them.
+    emptied them. What is read from further back and does not come to the end is of other, older
+    records than were asked for: what was read before it is then the better sample.
     """
     held = {partition: end - begins[partition] for partition, end in ends.items()}
     ends_at = time.monotonic() + SECONDS_MAX
     offsets = records
+    messages: list[Message] = []
     while True:
         taken = sample_sizes(held, offsets)
-        reader.assign_at({partition: ends[partition] - count for partition, count in taken.items()})
-        messages = read_to_end(reader, {partition: ends[partition] for partition in taken})
+        begins_now = {partition: ends[partition] - count for partition, count in taken.items()}
+        found = read_to_end(reader, begins_now, ends)
+        if found.is_whole or not messages:
+            messages = found.messages
         is_all = sum(taken.values()) == sum(held.values())
-        if is_all or 2 * len(messages) >= records or time.monotonic() > ends_at:
+        is_enough = is_all or 2 * len(messages) >= records
+        if is_enough or not found.is_whole or time.monotonic() > ends_at:
             places = kept([message.partition() or 0 for message in messages], records)
             return [messages[place] for place in places]
         offsets *= FURTHER_BACK
@@ -122,23 +135,30 @@ def begins_at(reader: RecordReader, ends: Mapping[int, int], timestamp_ms: int) 
     }
 
 
-def read_to_end(reader: RecordReader, ends: Mapping[int, int]) -> list[Message]:
-    """The records up to the ends that were seen first; a topic that grows is not chased."""
-    found: list[Message] = []
-    unfinished = set(ends)
+def read_to_end(reader: RecordReader, begins: Mapping[int, int], ends: Mapping[int, int]) -> Read:
+    """The last records up to the ends that were seen first; a topic that grows is not chased.
+
+    Of each partition as many are kept as its share of the offsets, and those that came last.
+    """
+    reader.assign_at(begins)
+    counts = {partition: ends[partition] - begin for partition, begin in begins.items()}
+    shares = sample_sizes(counts, RECORDS_MAX)
+    found = {partition: deque[Message](maxlen=shares.get(partition, 0)) for partition in begins}
+    unfinished = set(begins)
     began = silent_since = time.monotonic()
-    while unfinished and not reader.is_at_end and len(found) < RECORDS_MAX:
+    while unfinished and not reader.is_at_end:
         for message in reader.read():
             partition, offset = message.partition() or 0, message.offset() or 0
             silent_since = time.monotonic()
             if offset < ends[partition]:
-                found.append(message)
+                found[partition].append(message)
             if offset + 1 >= ends[partition]:
                 unfinished.discard(partition)
         now = time.monotonic()
         if now - silent_since > IDLE_S_MAX or now - began > SECONDS_MAX:
             break
-    return found
+    messages = [message for records in found.values() for message in records]
+    return Read(messages, not unfinished or reader.is_at_end)
 
 
 def sampled(message: Message) -> Sampled:

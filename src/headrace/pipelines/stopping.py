@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 from headrace.pipelines.model import Pipeline
@@ -47,6 +48,9 @@ class StopRequest:
         return {number: signal.signal(number, lambda *_: self._ask()) for number in heeded()}
 
     def _ask(self) -> None:
-        if not self._asked.is_set():
-            os.write(2, b"\nstopping when the batches under way are done ...\n")
+        """Stop, and then say so: a terminal that was closed has nobody to tell, and is no error."""
+        if self._asked.is_set():
+            return
         self._asked.set()
+        with suppress(OSError):
+            os.write(2, b"\nstopping when the batches under way are done ...\n")

@@ -21,6 +21,7 @@ import duckdb
 import pyarrow as pa
 
 from headrace.lake.reading import quoted, table_path
+from headrace.serving.loading import with_views
 
 STORE = "store"
 _KEPT_PUBLICATIONS = 8
@@ -107,13 +108,20 @@ class Database:
             self._zones.add(zone)
 
     def load(self, batches: pa.RecordBatchReader, indexes: Iterable[str]) -> str:
-        """Put rows into a new table of the store, which nothing shows yet."""
+        """Put rows into a new table of the store, which nothing shows yet.
+
+        Nobody learns the name of one whose index fails, so it is dropped here.
+        """
         name = f"t{next(self._serials)}"
         with self.cursor() as cursor:
             cursor.register("incoming", batches)
             cursor.execute(f"CREATE TABLE {STORE}.{name} AS SELECT * FROM incoming")
-        for column in indexes:
-            self.index(name, column)
+        try:
+            for column in indexes:
+                self.index(name, column)
+        except BaseException:
+            self.drop(name)
+            raise
         return name
 
     def index(self, stored_as: str, column: str) -> None:
@@ -140,8 +148,13 @@ class Database:
                 self.changes += 1
 
     @contextmanager
-    def snapshot(self, names: Iterable[str] = ()) -> Iterator[Snapshot]:
-        """A connection for one query, which may scan the files of these tables."""
+    def snapshot(
+        self, names: Iterable[str] = (), *, filters_texts: bool = False
+    ) -> Iterator[Snapshot]:
+        """A connection for one query, which may scan the files of these tables.
+
+        It may be told to filter by texts itself, and not by Arrow while the files are read.
+        """
         with self.cursor() as cursor:
             cursor.execute(f"SET schema = '{self._default_zone}'")
             cursor.begin()
@@ -149,7 +162,8 @@ class Database:
             seen = {name: self._publications[serial] for name, serial in rows}
             for name in names:
                 if (found := seen.get(name)) is not None and found.dataset is not None:
-                    cursor.register(scan_name(name), found.dataset)
+                    files = with_views(found.dataset) if filters_texts else found.dataset
+                    cursor.register(scan_name(name), files)
             yield Snapshot(cursor, seen)
 
     def close(self) -> None:

@@ -18,12 +18,17 @@ from headrace.http.errors import (
 )
 
 _LINE = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
+_UNFILTERED = re.compile(r"no kernel matching input types \(.*(string|binary)_view")
 
 
 class InvalidQuery(BadRequest):
     """SQL that DuckDB does not understand or cannot carry out."""
 
     error = "invalid_query"
+
+
+class UnfilteredTexts(InvalidQuery):
+    """Arrow could not filter the texts of a file: no fault of the query, so it is asked anew."""
 
 
 class NotReadOnly(Forbidden):
@@ -106,7 +111,7 @@ def of_duckdb(error: duckdb.Error) -> HttpError:
         return NotReadOnly(message)
     if isinstance(error, duckdb.FatalException | duckdb.InternalException):
         return HttpError(f"DuckDB failed: {message.partition(chr(10))[0]}")
-    return InvalidQuery(message, details=position(message))
+    return _invalid(message)
 
 
 def of_arrow(error: Exception) -> HttpError:
@@ -116,7 +121,12 @@ def of_arrow(error: Exception) -> HttpError:
         return out_of_memory(message)
     if message.startswith("INTERRUPT Error"):
         return of_duckdb(duckdb.InterruptException(message))
-    return InvalidQuery(message, details=position(message))
+    return _invalid(message)
+
+
+def _invalid(message: str) -> InvalidQuery:
+    kind = UnfilteredTexts if _UNFILTERED.search(message) else InvalidQuery
+    return kind(message, details=position(message))
 
 
 def out_of_memory(message: str) -> OutOfMemory:

@@ -65,6 +65,18 @@ def estimated_bytes(dataset: Any, rows: int, *, indexes: int) -> int:
     return int(each * rows)
 
 
+def with_views(dataset: Any) -> Any:
+    """The same files, their texts and bytes told as views: DuckDB then filters by these itself.
+
+    Files that Delta's wheel has rewritten hold them as views, which Arrow cannot compare with the
+    texts that DuckDB would have it look for. All other filters, and columns, are left to Arrow.
+    """
+    views = {pa.string(): pa.string_view(), pa.binary(): pa.binary_view()}
+    fields = [field.with_type(views.get(field.type, field.type)) for field in dataset.schema]
+    fragments = list(dataset.get_fragments())
+    return type(dataset)(fragments, pa.schema(fields), dataset.format, dataset.filesystem)
+
+
 def appended(
     table: Table, files: Iterable[AddedFile], schema: pa.Schema, bytes_max: int, *, indexes: int
 ) -> Rows:

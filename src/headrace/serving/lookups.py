@@ -15,6 +15,8 @@ RESERVED = ("limit", "format")
 """Parameters that are not columns; a column of such a name is asked for by SQL."""
 _WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT"})
 _SCALE = re.compile(r"DECIMAL\(\d+,(\d+)\)")
+_NUMBER = re.compile(r"\s*[+-]?[\d_]*\.?[\d_]*(?:[eE][+-]?[\d_]+)?\s*")
+"""All that Python takes for a number, and a little more."""
 
 
 def asked_columns(table: str, types: Mapping[str, str], written: Sequence[str]) -> list[str]:
@@ -46,8 +48,12 @@ def lookups_at_once(path: str, types: Mapping[str, str], column: str, values: in
 
 
 def may_be_rounded(value: str) -> bool:
-    """Whether it looks as if it had a fraction; most values do not, and cost no more than this."""
-    return "." in value or "e" in value or "E" in value
+    """Whether it looks as if it had a fraction; most values do not, and cost no more than this.
+
+    Texts such as UUIDs have these letters too, but do not look like a number.
+    """
+    has_fraction = "." in value or "e" in value or "E" in value
+    return has_fraction and _NUMBER.fullmatch(value) is not None
 
 
 def is_rounded(value: str, type: str) -> bool:

@@ -8,7 +8,14 @@ import pyarrow as pa
 from headrace.lake.reading import table_path
 from headrace.serving.answers import Answer, Column, bounded, unique
 from headrace.serving.database import Database, Snapshot
-from headrace.serving.errors import InvalidQuery, TableUnavailable, UnfitValue, of_arrow, of_duckdb
+from headrace.serving.errors import (
+    InvalidQuery,
+    TableUnavailable,
+    UnfilteredTexts,
+    UnfitValue,
+    of_arrow,
+    of_duckdb,
+)
 from headrace.serving.lanes import Running
 from headrace.serving.lookups import asked_columns, is_rounded, lookup, may_be_rounded
 from headrace.serving.names import Names
@@ -87,11 +94,18 @@ class Queries:
     def _run(self, question: Question, names: frozenset[str], running: Running) -> Answer:
         """Have the tables ready, then ask; a table given up in between is made ready again."""
         needed = self._tables_behind(names)
+        filters_texts = False
         for _ in range(_ATTEMPTS):
             self._refresher.warm(names, running.seconds_left)
-            with self._database.snapshot(needed) as snapshot:
-                if all(_is_usable(snapshot, name) for name in needed):
+            with self._database.snapshot(needed, filters_texts=filters_texts) as snapshot:
+                if not all(_is_usable(snapshot, name) for name in needed):
+                    continue
+                try:
                     return self._ask(question, needed, snapshot, running)
+                except UnfilteredTexts:
+                    if filters_texts:
+                        raise
+                    filters_texts = True
         raise TableUnavailable("tables are given up as fast as they are loaded; ask again later")
 
     def _ask(

@@ -33,7 +33,7 @@ _FAILURES = (HeadraceError, OSError, duckdb.Error, pa.ArrowException, MemoryErro
 _QUICK_BYTES = 64 << 20
 """Files beyond that are scanned for the first questions, while they are loaded behind."""
 _REST_FACTOR = 4.0
-"""After loading a table whole we rest so many times as long before we do so again."""
+"""After loading a table whole, or failing to, we rest so many times as long before the next try."""
 
 
 class Refresher:
@@ -60,6 +60,7 @@ class Refresher:
         self._spellings: Mapping[str, str] = {}
         self._closed_zones: frozenset[str] = frozenset()
         self._sync_failure = ""
+        self._sync_due_at = 0.0
         self._syncing = threading.Lock()
         self._submitting = threading.Lock()
         self._warming: dict[str, Future[None]] = {}
@@ -137,7 +138,8 @@ class Refresher:
 
     def round(self) -> None:
         """Look once at the catalog and at every unit that is in use."""
-        self._sync_in_round()
+        if self._clock() >= self._sync_due_at:
+            self._sync_in_round()
         for unit in self.units():
             if unit.is_warm and self._clock() >= unit.due_at:
                 self._refresh_in_round(unit)
@@ -172,11 +174,13 @@ class Refresher:
 
     def _sync_in_round(self) -> None:
         """What cannot be taken over leaves all as it is, and is said once."""
+        began = self._clock()
         reason = ""
         try:
             self.sync()
         except _FAILURES as error:
             self._metrics.load_failures += 1
+            self._sync_due_at = self._rested(began)
             reason = _reason(error)
             if reason != self._sync_failure:
                 _log.warning("what has changed in the lake cannot be shown: %s", reason)
@@ -193,8 +197,12 @@ class Refresher:
             unit.failure = ""
         except _FAILURES as error:
             self._note_failure(unit, error)
-        if self._metrics.loads > loads:
-            unit.due_at = self._clock() + _REST_FACTOR * (self._clock() - began)
+        if self._metrics.loads > loads or unit.failure:
+            unit.due_at = self._rested(began)
+
+    def _rested(self, began: float) -> float:
+        """When what began then may be tried again."""
+        return self._clock() + _REST_FACTOR * (self._clock() - began)
 
     def _is_current(self, unit: Unit) -> bool:
         """Whether no other generation has taken its place while we waited for its lock."""

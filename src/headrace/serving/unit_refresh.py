@@ -5,8 +5,9 @@ since they go into the table that is shown. What turns out not to fit is shown b
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import duckdb
 import pyarrow as pa
@@ -46,15 +47,6 @@ class Step:
         return replace(self.shown, rows=rows, size_bytes=size_bytes)
 
 
-@dataclass(slots=True)
-class Prepared:
-    """A unit's steps, and the views over its tables."""
-
-    unit: Unit
-    steps: list[Step] = field(default_factory=list)
-    views: dict[str, str] = field(default_factory=dict)
-
-
 class UnitRefresh:
     """Carries units over to new versions; callers hold their locks."""
 
@@ -87,17 +79,18 @@ class UnitRefresh:
         """Show the newest versions of these units' tables, all at the same moment."""
         others = [unit for unit in all_units if unit not in units]
         for attempt in range(1, _ATTEMPTS + 1):
-            prepared = [self._prepare(unit, others, quick_bytes_max) for unit in units]
-            steps = [step for one in prepared for step in one.steps]
-            if not steps:
-                return
-            try:
-                self._publish(prepared, steps, on_published)
-                return
-            except duckdb.Error as error:
-                self._drop_unpublished(steps)
-                if attempt == _ATTEMPTS or not _note_too_large(steps, error):
-                    raise
+            with _unpublished_dropped(self._database) as steps:
+                views: dict[str, str] = {}
+                for unit in units:
+                    views |= self._prepare(unit, others, quick_bytes_max, steps)
+                if not steps:
+                    return
+                try:
+                    self._publish(steps, views, on_published)
+                    return
+                except duckdb.Error as error:
+                    if attempt == _ATTEMPTS or not _note_too_large(steps, error):
+                        raise
 
     def index(self, unit: Unit, all_units: Iterable[Unit]) -> None:
         """Index loaded tables by the columns that they have proved to be looked up by.
@@ -130,19 +123,26 @@ class UnitRefresh:
             self._database.drop(name)
         self._metrics.evictions += 1
 
-    def _prepare(self, unit: Unit, others: Sequence[Unit], quick_bytes_max: int | None) -> Prepared:
-        """The order of the versions' look-up is the seam's: see `merging`."""
+    def _prepare(
+        self,
+        unit: Unit,
+        others: Sequence[Unit],
+        quick_bytes_max: int | None,
+        steps: MutableSequence[Step],
+    ) -> dict[str, str]:
+        """Add a unit's steps, each once it is made, and return the views over its tables.
+
+        The order of the versions' look-up is the seam's: see `merging`.
+        """
         versions = [one.table.version for one in unit.tables]
-        prepared = Prepared(unit)
+        changed: dict[str, Publication] = {}
         for served, version in zip(unit.tables, versions, strict=True):
             step = self._step(served, version, others, quick_bytes_max)
             if step is not None:
-                prepared.steps.append(step)
-        if prepared.steps:
-            changed = {step.served.name: step.shown for step in prepared.steps}
-            shown = [changed.get(one.name, one.shown) for one in unit.tables]
-            prepared.views = self._view(unit, shown)
-        return prepared
+                steps.append(step)
+                changed[served.name] = step.shown
+        shown = [changed.get(one.name, one.shown) for one in unit.tables]
+        return self._view(unit, shown) if changed else {}
 
     def _step(
         self,
@@ -232,8 +232,8 @@ class UnitRefresh:
 
     def _publish(
         self,
-        prepared: Sequence[Prepared],
         steps: Sequence[Step],
+        views: Mapping[str, str],
         on_published: Callable[[], None],
     ) -> None:
         appended = {
@@ -241,7 +241,6 @@ class UnitRefresh:
             for step in steps
             if step.shown.stored_as is not None and step.appended is not None
         }
-        views = {name: select for one in prepared for name, select in one.views.items()}
         change = Change([step.shown for step in steps], appended, views)
         old = [step.served.shown for step in steps]
 
@@ -252,17 +251,12 @@ class UnitRefresh:
 
         self._database.publish(change, take_over)
         self._metrics.appends += len(appended)
-        for step in steps:
-            step.served.identity = commit_identity(step.served.table, step.shown.version)
+        # Before the commits' files are looked at: one of them may be gone by now.
         for before, step in zip(old, steps, strict=True):
             if before.stored_as is not None and before.stored_as != step.shown.stored_as:
                 self._database.drop(before.stored_as)
-
-    def _drop_unpublished(self, steps: Sequence[Step]) -> None:
         for step in steps:
-            stored_as = step.shown.stored_as
-            if stored_as is not None and stored_as != step.served.shown.stored_as:
-                self._database.drop(stored_as)
+            step.served.identity = commit_identity(step.served.table, step.shown.version)
 
     def _view(self, unit: Unit, shown: Sequence[Publication]) -> dict[str, str]:
         """The unit's merged view over these publications, if it has one.
@@ -281,6 +275,19 @@ class UnitRefresh:
         types = self._database.types_of(batch.schema)
         paths = table_path(batch.name), table_path(speed.name)
         return {unit.view.name: merged_select(unit.view, covered, *paths, types)}
+
+
+@contextmanager
+def _unpublished_dropped(database: Database) -> Iterator[list[Step]]:
+    """Steps as they are made; however that ends, what was loaded and is not shown is dropped."""
+    steps: list[Step] = []
+    try:
+        yield steps
+    finally:
+        for step in steps:
+            stored_as = step.shown.stored_as
+            if stored_as is not None and stored_as != step.served.shown.stored_as:
+                database.drop(stored_as)
 
 
 def _note_too_large(steps: Iterable[Step], error: duckdb.Error) -> bool:

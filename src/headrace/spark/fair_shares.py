@@ -3,8 +3,9 @@
 Spark's fair scheduler gives a slot to the pool that needs it most, but only when a task has ended.
 A batch run whose tasks take minutes would hold up every stream for minutes, and a stream that is
 far behind every batch run. So a pool that has a least share, tasks to run and none running is given
-a slot after a moment: the youngest task of a pool that has more than one is ended.
-Spark repeats that task, which costs the little that it had done, and counts no failure.
+a slot after a moment: the youngest task is ended of the pool that runs most beyond its own least
+share, which of a pool that has none may be its only one. Spark repeats that task, which costs the
+little that it had done, and counts no failure.
 """
 
 import logging

@@ -7,8 +7,8 @@ only when they are over. So whoever starts Spark takes the signals for as long a
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from subprocess import Popen
+from contextlib import contextmanager, suppress
+from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 from headrace.errors import HeadraceError
@@ -18,6 +18,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _JVM_S_MAX = 1.0
 """How long a JVM may take to remove its own files; nothing else was begun."""
+_WAIT_S_MAX = 2 * _JVM_S_MAX
+"""By then it was killed, unless it was launched after the start was called off."""
 
 
 class StartCalledOff(HeadraceError):
@@ -33,7 +35,7 @@ class StartCalledOff(HeadraceError):
 def ended_by_signals(
     tell: Callable[[], object], is_stopped: Callable[[], bool] = lambda: False
 ) -> Iterator[None]:
-    """While Spark is started: let a signal end that, telling so first, by `StartCalledOff`.
+    """While Spark is started: let a signal end that, telling so at once, by `StartCalledOff`.
 
     Only the main thread can be interrupted. `is_stopped` is whether someone has asked before.
     """
@@ -88,16 +90,20 @@ class _Start:
             raise KeyboardInterrupt
 
     def call_off(self) -> None:
-        """End the JVM before PySpark asks it for anything on its way out."""
+        """End the JVM before PySpark asks it for anything on its way out.
+
+        Told after that: whoever closes a terminal ends us too, and there is nobody to tell.
+        """
         if self.is_called_off:
             return
         self.is_called_off = True
-        self._tell()
         for process in self.launched:
             process.terminate()
             killing = threading.Timer(_JVM_S_MAX, process.kill)
             killing.daemon = True
             killing.start()
+        with suppress(OSError):
+            self._tell()
 
     def clear_up(self) -> None:
         """See the end of the JVM, and let a later start in this process launch another."""
@@ -105,7 +111,11 @@ class _Start:
         from pyspark.sql import SparkSession
 
         for process in self.launched:
-            process.wait()
+            try:
+                process.wait(_WAIT_S_MAX)
+            except TimeoutExpired:
+                process.kill()
+                process.wait()
         gateway = SparkContext._gateway
         if gateway is not None and vars(gateway).get("proc") in self.launched:
             SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None

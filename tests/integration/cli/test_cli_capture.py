@@ -128,6 +128,7 @@ def test_a_second_run_writes_only_what_is_new(node: Node, tmp_path: Path) -> Non
     done = once(node, topic, tmp_path)
     assert len(done.out.splitlines()) == 1
     assert "5 records" in done.out
+    assert done.err == ""
     counted = Counter((row["partition"], row["offset"]) for row in rows_of(tmp_path, "avro"))
     assert len(counted) == 35
     assert set(counted.values()) == {1}
@@ -249,6 +250,13 @@ def test_the_group_shows_how_far_the_capture_is(node: Node, tmp_path: Path) -> N
     assert [part["committed"] for part in described["partitions"]] == [10]
 
 
+def test_that_nothing_was_new_is_said(node: Node, topic: str, tmp_path: Path) -> None:
+    produce(node, topic, numbered(3))
+    first, again = once(node, topic, tmp_path), once(node, topic, tmp_path)
+    assert first.err == again.out == ""
+    assert again.err == f"headrace: {topic} has nothing new to capture\n"
+
+
 def test_files_that_were_moved_away_are_not_written_again_and_that_is_told(
     node: Node, tmp_path: Path
 ) -> None:
@@ -356,6 +364,26 @@ def test_aborted_transactions_are_not_captured(node: Node, topic: str, tmp_path:
         end()
     once(node, topic, tmp_path)
     assert [row["value"] for row in rows_of(tmp_path, "avro")] == [b"kept"]
+
+
+def test_an_open_transaction_is_not_taken_for_a_log_that_was_cut(
+    node: Node, topic: str, tmp_path: Path
+) -> None:
+    """What is committed ends before the files of a capture that had taken all records."""
+    client = producer(node, transactional_id=f"capture-{topic}")
+    client.init_transactions()
+    client.begin_transaction()
+    for _ in range(5):
+        client.produce(topic, b"open")
+    client.flush()
+    once(node, topic, tmp_path, "--property", "isolation.level=read_uncommitted")
+    with capturing(node, topic, tmp_path) as process:
+        client.produce(topic, b"more")
+        client.commit_transaction()
+        eventually(lambda: list(tmp_path.rglob(".*.tmp")))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    assert [row["offset"] for row in rows_of(tmp_path, "avro")] == [*range(6)]
 
 
 @pytest.mark.parametrize(

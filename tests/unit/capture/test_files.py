@@ -1,7 +1,7 @@
 """Files of captured records, and how large they get."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -12,47 +12,9 @@ from headrace.capture import files
 from headrace.capture.capturing import Capture, Captured
 from headrace.capture.files import CaptureFile, size_of
 from headrace.capture.windows import Limits
-from headrace.protocol.uuids import ZERO
+from tests.capture_runs import Runs, record
 
 MEGABYTE = 1_000_000
-
-
-def record(
-    offset: int, value: bytes = b"", headers: Sequence[tuple[str, bytes | None]] = ()
-) -> Message:
-    return Message("t", 0, offset, b"k", value, list(headers), timestamp=(1, 5))
-
-
-class Runs:
-    """A topic of one partition whose records come in runs, as a consumer gives them."""
-
-    topic, group, outage = "t", "g", None
-
-    def __init__(self, runs: Sequence[Sequence[Message]]) -> None:
-        self._runs = list(runs)
-
-    @property
-    def is_at_end(self) -> bool:
-        return not self._runs
-
-    def read(self) -> list[Message]:
-        return list(self._runs.pop(0)) if self._runs else []
-
-    def partitions(self) -> list[int]:
-        return [0]
-
-    def topic_id(self) -> bytes:
-        return ZERO
-
-    def committed(self, partitions: list[int]) -> dict[int, int]:
-        return {}
-
-    def begin(self, offsets: Mapping[int, int | None]) -> None: ...
-
-    def first_offset(self, partition: int) -> int:
-        return -1
-
-    def commit_offsets(self, offsets: Mapping[int, int]) -> None: ...
 
 
 def captured(directory: Path, suffix: str, runs: Sequence[Sequence[Message]]) -> list[Captured]:

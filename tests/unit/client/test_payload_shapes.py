@@ -19,6 +19,7 @@ from headrace.spark.decoding.ddl import schema_of
         (None, Kind.NULL),
         (b"", Kind.EMPTY),
         (b"  \n", Kind.EMPTY),
+        ("\u00a0\u2003".encode(), Kind.EMPTY),
         (b'{"a": 1}', Kind.JSON),
         (b" [1, 2]", Kind.JSON),
         (b'{"a": 1', Kind.TEXT),

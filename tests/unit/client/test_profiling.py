@@ -1,9 +1,54 @@
 """How a sample of a topic is taken."""
 
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any, cast
+
+import pytest
+from confluent_kafka import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.client.profiling import COMPRESSED_BYTES_MAX, kept, sample_sizes, zstd_ratio
+from headrace.client import profiling
+from headrace.client.profiling import (
+    COMPRESSED_BYTES_MAX,
+    kept,
+    last_records,
+    sample_sizes,
+    zstd_ratio,
+)
+
+
+class Log:
+    """A partition in which only some offsets have a record; it may fall silent."""
+
+    is_at_end = False
+
+    def __init__(
+        self, end: int, has_record: Callable[[int], bool], reads_max: int | None = None
+    ) -> None:
+        self.end = end
+        self.begins: list[int] = []
+        self._has_record = has_record
+        self._reads_max = reads_max
+        self._offsets: Iterator[int] = iter(())
+
+    def assign_at(self, offsets: dict[int, int]) -> None:
+        self.begins.append(offsets[0])
+        self._offsets = iter(range(offsets[0], self.end))
+        self._reads = 0
+
+    def read(self) -> list[Message]:
+        self._reads += 1
+        if self._reads_max is not None and len(self.begins) > 1 and self._reads > self._reads_max:
+            return []
+        some = islice(self._offsets, 10)
+        return [Message("t", 0, offset) for offset in some if self._has_record(offset)]
+
+
+def offsets_of(log: Log, records: int) -> list[int | None]:
+    found = last_records(cast(Any, log), {0: 0}, {0: log.end}, records)
+    return [message.offset() for message in found]
 
 
 def test_a_sample_has_of_each_partition_its_share_of_the_topic() -> None:
@@ -35,6 +80,26 @@ def test_of_more_records_than_asked_for_the_last_of_each_partition_are_kept() ->
     assert kept([0, 0, 1, 0, 0, 1, 2], 4) == [3, 4, 5, 6]
     assert kept([0, 1, 0], 3) == [0, 1, 2]
     assert kept([], 3) == []
+
+
+def test_of_a_range_with_more_records_than_are_kept_the_newest_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Far back every offset has a record, and of the last ones hardly any has."""
+    monkeypatch.setattr(profiling, "RECORDS_MAX", 100)
+    log = Log(2_000, lambda offset: offset < 1_500 or offset % 50 == 49)
+    found = offsets_of(log, 40)
+    assert log.begins == [1_960, 1_680, 0]
+    assert found == [*range(1_470, 1_500), *range(1_549, 2_000, 50)]
+
+
+def test_a_sample_from_further_back_that_does_not_come_to_the_end_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(profiling, "IDLE_S_MAX", 0.05)
+    log = Log(1_000, lambda offset: offset < 900 or offset % 50 == 49, reads_max=3)
+    assert offsets_of(log, 100) == [949, 999]
+    assert log.begins == [900, 200]
 
 
 def test_values_from_all_over_the_sample_are_compressed() -> None:

@@ -1,9 +1,11 @@
 """Conditions of a lookup as SQL."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.serving.errors import ColumnNotFound, UnfitValue
-from headrace.serving.lookups import asked_columns, is_rounded, lookup
+from headrace.serving.lookups import asked_columns, is_rounded, lookup, may_be_rounded
 from tests.served import ServedLake, as_tuples
 
 TYPES = {"id": "BIGINT", 'odd"name': "VARCHAR"}
@@ -56,6 +58,18 @@ def test_a_number_that_the_column_cannot_hold_is_known(
     value: str, type: str, rounded: bool
 ) -> None:
     assert is_rounded(value, type) is rounded
+
+
+@given(st.text("0123456789+-._eE \t\u00a0٣", max_size=8))
+def test_what_is_rounded_looks_like_it(value: str) -> None:
+    assert may_be_rounded(value) or not is_rounded(value, "BIGINT")
+
+
+@pytest.mark.parametrize(
+    "value", ["6e0b7c2a-91d4-4e57-9a53-0c1f2e3d4b5a", "1.2.3", "ada@example.org", "east", "7"]
+)
+def test_texts_that_are_no_number_cost_no_further_look(value: str) -> None:
+    assert not may_be_rounded(value)
 
 
 def test_a_lookup_by_half_a_number_does_not_find_the_next_whole_one(served: ServedLake) -> None:

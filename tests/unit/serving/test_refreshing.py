@@ -3,7 +3,9 @@
 import logging
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -11,7 +13,9 @@ from headrace.lake.catalog import MergedViewEntry
 from headrace.lake.tables import Table
 from headrace.serving.errors import TableNotFound, TableUnavailable
 from headrace.serving.lanes import Running
+from headrace.serving.metrics import ServingMetrics
 from headrace.serving.questions import Question
+from headrace.serving.refreshing import Refresher
 from tests.served import (
     COUNTS,
     ORDERS,
@@ -312,6 +316,97 @@ def test_a_generation_that_cannot_be_read_leaves_the_old_one_and_the_others_go_o
     assert len([one for one in caplog.records if "cannot be shown" in one.message]) == 1
 
 
+def test_tables_that_were_loaded_for_generations_that_cannot_be_shown_are_dropped(
+    served: ServedLake,
+) -> None:
+    names = "refined.aaa", "refined.orders"
+    for name in names:
+        served.orders(1, name=name)
+    served.refresh()
+    assert served.rows("SELECT count(*) FROM aaa, orders") == [(1,)]
+    before = _stored(served)
+    for name in names:
+        append(served.lake.create(name, ORDERS, generation=2), orders(2, 3))
+    _damage(served.lake.table("refined.orders", 2))
+    served.lake.switch(dict.fromkeys(names, 2))
+    served.refresh()
+    assert (served.service.metrics.loads, _stored(served)) == (3, before)
+
+
+def test_a_layer_that_was_loaded_is_dropped_where_the_other_cannot_be_read(
+    served: ServedLake,
+) -> None:
+    batch, speed = served.merged_view()
+    append(batch, counts({"a": 1}), covering(1))
+    append(speed, speed_rows([("a", 1, 2)]))
+    _damage(batch)
+    served.refresh()
+    for loads in (1, 2):
+        with pytest.raises(TableUnavailable, match=r"refined\.counts cannot be read"):
+            served.rows("SELECT * FROM counts")
+        assert (served.service.metrics.loads, _stored(served)) == (loads, [])
+
+
+def test_a_table_is_dropped_whose_index_cannot_be_made(served: ServedLake) -> None:
+    batches = orders(1, 2).to_reader()
+    with pytest.raises(duckdb.Error, match="there_is_none"):
+        served.service.database.load(batches, ["id", "there_is_none"])
+    assert _stored(served) == []
+
+
+def test_after_a_failure_it_is_tried_again_only_after_a_rest(tmp_path: Path) -> None:
+    """Else a table that takes a minute to fail would be loaded all the time."""
+    now = [0.0]
+    lake = ServedLake(tmp_path / "lake")
+    settings, database, metrics = lake.settings, lake.service.database, ServingMetrics()
+
+    def clock() -> float:
+        now[0] += 1.0  # All that is timed takes a second or more.
+        return now[0]
+
+    refresher = Refresher(settings, database, metrics, clock)
+    try:
+        lake.orders(1)
+        refresher.round()
+        refresher.warm(["refined.orders"], 60)
+        second = lake.lake.create("refined.orders", ORDERS, generation=2)
+        append(second, orders(2))
+        _damage(second)
+        lake.lake.switch({"refined.orders": 2})
+        failures = []
+        for later in (0.0, 0.0, 100.0):
+            now[0] += later
+            refresher.round()
+            failures.append(metrics.load_failures)
+        assert failures == [1, 1, 2]
+    finally:
+        refresher.close()
+        lake.close()
+
+
+@pytest.mark.parametrize("by", [None, ["kind"]])
+def test_files_that_the_wheel_has_rewritten_are_filtered_by_texts_and_bytes(
+    make_served: Make, by: list[str] | None
+) -> None:
+    """It writes both as views, with which Arrow can compare nothing."""
+    served = make_served(memory_bytes=14 << 20)
+    schema = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("code", pa.binary())])
+    table = served.lake.create("refined.codes", schema, partition_by=by or ())
+    wide = [f"{number:08}".encode() * 1_000 for number in range(4_000)]
+    append(table, pa.table({"id": range(4_000), "kind": ["a"] * 4_000, "code": wide}, schema))
+    table.delete("id = 7")
+    append(table, pa.table({"id": [4_000], "kind": ["b"], "code": [b"x"]}, schema))
+    served.refresh()
+    answers = [
+        served.ask("SELECT id FROM codes WHERE kind = 'b' AND id > 5"),
+        served.ask("SELECT id FROM codes WHERE code IN ('x'::BLOB, 'y'::BLOB)"),
+        served.ask("SELECT b.id FROM codes a JOIN codes b USING (code) WHERE a.kind > 'a'"),
+    ]
+    assert [as_tuples(answer) for answer in answers] == [[(4_000,)]] * 3
+    assert [answer.scanned for answer in answers] == [["refined.codes"]] * 3
+    assert as_tuples(served.look_up("codes", code="x")) == [(4_000, "b", b"x")]
+
+
 def test_a_refresh_that_fails_leaves_what_was_shown(
     served: ServedLake, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -371,6 +466,13 @@ def test_an_index_that_leaves_no_room_is_not_made(make_served: Make) -> None:
     assert unit is not None
     assert served.state() == "loaded"
     assert unit.tables[0].indexes == ()
+
+
+def _stored(served: ServedLake) -> list[str]:
+    """The tables in the database that hold rows of the lake."""
+    sql = "SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 't%' ORDER BY ALL"
+    with served.service.database.cursor() as cursor:
+        return [name for (name,) in cursor.execute(sql).fetchall()]
 
 
 def _damage(table: Table) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from headrace.spark import starting
 from headrace.spark.starting import SIGNALS, StartCalledOff, ended_by_signals
 
 pytest.importorskip("pyspark")
@@ -65,6 +66,40 @@ def test_a_jvm_that_does_not_end_by_itself_is_killed(launched: "list[Popen[bytes
             assert output is not None
             output.readline()
             interrupt()
+
+    with pytest.raises(StartCalledOff):
+        start()
+    assert launched[0].returncode == -signal.SIGKILL
+
+
+def test_a_terminal_that_is_gone_does_not_keep_the_jvm_alive(
+    launched: "list[Popen[bytes]]",
+) -> None:
+    """Who closes a terminal sends SIGHUP, and nobody reads what is written to it."""
+
+    def tell() -> None:
+        raise BrokenPipeError
+
+    def start() -> None:
+        with ended_by_signals(tell):
+            launch(launched, "sleep", "600")
+            interrupt(signal.SIGHUP)
+
+    with pytest.raises(StartCalledOff):
+        start()
+    assert launched[0].returncode == -signal.SIGTERM
+
+
+def test_a_jvm_that_was_launched_in_spite_of_the_signal_is_killed(
+    launched: "list[Popen[bytes]]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(starting, "_WAIT_S_MAX", 0.1)
+
+    def start() -> None:
+        with ended_by_signals(lambda: None):
+            with suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGTERM)
+            launch(launched, "sleep", "600")
 
     with pytest.raises(StartCalledOff):
         start()

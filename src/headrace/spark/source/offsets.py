@@ -47,6 +47,7 @@ def to_spark(positions: Mapping[TopicPartition, int]) -> dict[str, dict[str, int
 
 _WORDS = {"startingOffsets": "earliest, latest or ", "endingOffsets": "latest or "}
 """What may stand in the place of JSON."""
+_BY_TIMESTAMP = "ByTimestamp"
 
 
 def parse_numbers(option: str, text: str) -> Positions:
@@ -61,7 +62,7 @@ def parse_numbers(option: str, text: str) -> Positions:
     except (ValueError, AttributeError, TypeError):
         raise InvalidOption(
             f"{option} is {text!r}; it must be {_WORDS.get(option, '')}JSON such as"
-            ' {"orders": {"0": 12, "1": -2}}'
+            f" {_example(option)}"
         ) from None
 
 
@@ -92,10 +93,19 @@ def check_same_partitions(
     extra = ", ".join(map(str, sorted(named - there)))
     if missing or extra:
         what = f"does not name {missing}" if missing else f"names {extra}, which is not read"
+        codes = "; -2 stands for the earliest offset, -1 for the latest"
         raise InvalidOption(
-            f"{option} {what}: name every partition of the topics that are read;"
-            " -2 stands for the earliest offset, -1 for the latest"
+            f"{option} {what}: name every partition of the topics that are read"
+            f"{'' if option.endswith(_BY_TIMESTAMP) else codes}"
         )
+
+
+def _example(option: str) -> str:
+    """What the option takes; an end cannot be the earliest offset, and a time is no code."""
+    if option.endswith(_BY_TIMESTAMP):
+        return '{"orders": {"0": 1767225600000, "1": 1767225600000}}, in milliseconds since 1970'
+    code = LATEST if option.startswith("ending") else EARLIEST
+    return f'{{"orders": {{"0": 12, "1": {code}}}}}'
 
 
 def _integer(number: Any) -> int:

@@ -287,7 +287,7 @@ class RangeReader:
             self._brokers.forget_metadata()
             now = self._brokers.topic(place.topic).topic_id
             if cursor.range.topic_id not in (ZERO, now):
-                raise recreated(place.topic)
+                raise recreated(place.topic, may_go_on=not self._fails_on_data_loss)
         return error
 
     def _pass_over(self, cursor: _Cursor) -> None:
@@ -318,11 +318,21 @@ def report_loss(
     logger.warning("%s; going on without them, as failOnDataLoss=false says", what)
 
 
-def recreated(topic: str) -> TopicRecreated:
-    """The error for a topic that is another one by now."""
-    return TopicRecreated(
+def recreated(topic: str, *, may_go_on: bool) -> TopicRecreated:
+    """The error for a topic that is another one by now.
+
+    Where going on is allowed it is so from the next plan on: this one is of the old topic.
+    """
+    what = (
         f"topic {topic!r} is not the one that this query began with: it was deleted and made again,"
-        " or these are brokers of another cluster. Its offsets are other records now. Begin anew"
-        " with a new checkpoint and startsLocation (a pipeline: with another lake), or set"
-        " failOnDataLoss=false to read the new topic from its beginning"
+        " or these are brokers of another cluster. Its offsets are other records now."
+    )
+    if may_go_on:
+        return TopicRecreated(
+            f"{what} Start the query again: it then reads the new topic from its beginning, as"
+            " failOnDataLoss=false says"
+        )
+    return TopicRecreated(
+        f"{what} Begin anew with a new checkpoint and startsLocation (a pipeline: with another"
+        " lake), or set failOnDataLoss=false to read the new topic from its beginning"
     )

@@ -10,6 +10,7 @@ A crash before that finds the old id, and does the same again.
 import logging
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from headrace.client.cluster import NoSuchTopic
 from headrace.protocol.uuids import Uuid
@@ -121,15 +122,33 @@ class StreamPlan:
 
         The positions are then those of the new topics alone, and their ids can be kept.
         """
-        if not any(at and place.topic in self._replaced for place, at in start.items()):
+        read = {place.topic for place, at in start.items() if at and place.topic in self._replaced}
+        if not read:
             if self._replaced:
+                self._begin_unread()
                 self._replaced.clear()
                 self._keep_ids()
             return None
+        # Kept before Spark writes the 0 down, which is also where what was never read stands.
+        self._remade |= read
+        self._keep_ids()
         taken = {place: 0 if place.topic in self._replaced else at for place, at in start.items()}
         for place in taken.keys() - ends.keys():
             self._report_gone(place, start[place])
         return {place: at for place, at in taken.items() if place in ends}
+
+    def _begin_unread(self) -> None:
+        """Let topics begin with their new partitions of which nothing was read before.
+
+        That is sure only of those which stood at 0: where a stream began later, backfills may
+        have brought what lies before it.
+        """
+        if self._kept is None:
+            return
+        unread = self._replaced.keys() - self._remade
+        begun = {at: to for at, to in self._kept.positions.items() if at.topic not in unread}
+        begun |= {place: 0 for place in self._newest if place.topic in unread}
+        self._kept = replace(self._kept, positions=begun)
 
     def _checked(self, start: Positions, ends: Positions) -> Positions:
         """The true beginning of the next batch, after a look at what is gone."""
@@ -184,12 +203,11 @@ class StreamPlan:
                 continue
             if known is not None:
                 if self._options.fails_on_data_loss:
-                    raise recreated(topic.name)
+                    raise recreated(topic.name, may_go_on=False)
                 logger.warning(
                     "topic %s was deleted and made again: it is read from its beginning", topic.name
                 )
                 self._replaced.setdefault(topic.name, known)
-                self._remade |= {topic.name}
             self._topic_ids[topic.name] = topic.topic_id
             is_news = True
         if is_news:
@@ -199,7 +217,7 @@ class StreamPlan:
         """Of each topic the id that the positions of the stream are of."""
         if self._kept is not None:
             ids = {**self._topic_ids, **self._replaced}
-            self._kept = starts.Starts(self._kept.positions, ids, self._remade)
+            self._kept = replace(self._kept, topic_ids=ids, remade=self._remade)
             self._keep()
 
     def _keep(self) -> None:

@@ -1,11 +1,17 @@
 """Options: the stock connector's spellings, and refusals that name what is wrong."""
 
+import re
 from contextlib import nullcontext
 
 import pytest
 
 from headrace.spark.source.errors import InvalidOption
-from headrace.spark.source.offsets import EARLIEST, LATEST, TopicPartition
+from headrace.spark.source.offsets import (
+    EARLIEST,
+    LATEST,
+    TopicPartition,
+    check_same_partitions,
+)
 from headrace.spark.source.options import Unmatched, check, parse, parse_rows
 
 ORDERS = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
@@ -99,6 +105,26 @@ def test_properties_of_the_client_lose_their_prefix_and_are_not_shown() -> None:
 def test_what_cannot_be_is_refused_by_name(given: dict[str, str], told: str) -> None:
     with pytest.raises(InvalidOption, match=told.replace("(", r"\(")):
         parse(given, is_streaming=True)
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["startingOffsets", "startingOffsetsByTimestamp", "endingOffsets", "endingOffsetsByTimestamp"],
+)
+def test_the_example_of_a_refusal_is_not_refused_itself(option: str) -> None:
+    with pytest.raises(InvalidOption) as refusal:
+        parse({**ORDERS, option: "[1]"}, is_streaming=False)
+    example = re.search(r"\{.*\}\}", str(refusal.value))
+    assert example is not None
+    assert parse({**ORDERS, option: example[0]}, is_streaming=False)
+
+
+def test_codes_for_offsets_are_not_advised_where_times_are_asked_for() -> None:
+    given, read = [TopicPartition("orders", 0)], [TopicPartition("orders", 1)]
+    with pytest.raises(InvalidOption, match="-2 stands for the earliest"):
+        check_same_partitions("startingOffsets", given, read)
+    with pytest.raises(InvalidOption, match=r"topics that are read$"):
+        check_same_partitions("startingOffsetsByTimestamp", given, read)
 
 
 @pytest.mark.parametrize(

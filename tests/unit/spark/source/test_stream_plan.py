@@ -11,6 +11,7 @@ from headrace.spark.source.brokers import Topic
 from headrace.spark.source.offsets import LATEST, Positions, TopicPartition
 from headrace.spark.source.options import parse
 from headrace.spark.source.planning import Share
+from headrace.spark.source.starts import Starts, load, starts_path
 from headrace.spark.source.stream_plan import StreamPlan
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -121,6 +122,49 @@ def test_a_batch_that_was_planned_over_the_old_topic_takes_nothing_of_the_new_on
     for _ in range(4):
         driver.trigger()
     assert driver.read == list(range(150))
+
+
+def kept_by(folder: Path) -> Starts:
+    kept = load(starts_path(str(folder)))
+    assert kept is not None
+    return kept
+
+
+def test_a_topic_made_again_is_noted_as_such_where_records_of_it_were_read(tmp_path: Path) -> None:
+    """A replay of the new topic alone would come to less."""
+    cluster = Cluster(5)
+    driver = Driver(cluster, tmp_path)
+    driver.trigger()
+    cluster.make(3)
+    driver.trigger(Moment.PLANNED)
+    for _ in range(3):
+        driver.trigger()
+    assert kept_by(tmp_path) == Starts({FIRST: 0}, {"orders": cluster.id}, frozenset({"orders"}))
+
+
+@pytest.mark.parametrize("dies", [None, *Moment])
+def test_a_topic_made_again_while_it_was_empty_begins_with_its_new_partitions(
+    tmp_path: Path, dies: Moment | None
+) -> None:
+    """Nothing of the old one is anywhere, so that tables can be built anew from the new one."""
+    cluster = Cluster(0, 0)
+    driver = Driver(cluster, tmp_path)
+    driver.trigger()
+    cluster.make(3)
+    driver.trigger(dies)
+    driver.trigger()
+    assert kept_by(tmp_path) == Starts({FIRST: 0}, {"orders": cluster.id})
+    assert driver.read == [0, 1, 2]
+
+
+def test_where_a_backfill_may_have_read_the_old_topic_it_is_noted(tmp_path: Path) -> None:
+    cluster = Cluster(50)
+    driver = Driver(cluster, tmp_path, startingOffsets="latest")
+    cluster.make(3)
+    for _ in range(3):
+        driver.trigger()
+    assert kept_by(tmp_path).remade == {"orders"}
+    assert driver.read == [0, 1, 2]
 
 
 def test_partitions_that_a_new_topic_has_not_are_forgotten(tmp_path: Path) -> None:
