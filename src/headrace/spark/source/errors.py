@@ -19,5 +19,9 @@ class TopicRecreated(SourceError):
     """A topic was deleted and made again: its offsets mean other records now."""
 
 
+class PlanOutdated(TopicRecreated):
+    """The same where going on is allowed: a second try has a plan of the new topic."""
+
+
 class DamagedRecords(SourceError):
     """Bytes that are no records, or not those that their producer sent."""

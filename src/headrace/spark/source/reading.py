@@ -32,7 +32,7 @@ from headrace.protocol.schemas.fetch import (
 from headrace.protocol.uuids import ZERO, Uuid
 from headrace.spark.source.brokers import BACKOFF_S, BACKOFF_S_MAX, Brokers, is_passing
 from headrace.spark.source.client_settings import READ_COMMITTED
-from headrace.spark.source.errors import DataLost, SourceError, TopicRecreated
+from headrace.spark.source.errors import DataLost, PlanOutdated, SourceError, TopicRecreated
 from headrace.spark.source.offsets import EARLIEST, LATEST, TopicPartition
 from headrace.spark.source.planning import Range
 from headrace.spark.source.record_columns import RecordColumns, Wanted, decoding_of
@@ -328,7 +328,7 @@ def recreated(topic: str, *, may_go_on: bool) -> TopicRecreated:
         " or these are brokers of another cluster. Its offsets are other records now."
     )
     if may_go_on:
-        return TopicRecreated(
+        return PlanOutdated(
             f"{what} Start the query again: it then reads the new topic from its beginning, as"
             " failOnDataLoss=false says"
         )

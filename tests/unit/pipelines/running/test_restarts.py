@@ -232,3 +232,9 @@ def test_a_flow_whose_input_is_gone_is_not_tried_again_and_says_what_to_do(tmp_p
         list(read_batches(tmp_path, gone, pa.schema([("id", pa.int64())]), ()))
     text = f"Traceback\nheadrace.lake.errors.VersionGone: {raised.value}\n"
     assert failure_of(text).is_final
+
+
+def test_a_flow_whose_topic_was_made_again_is_started_again_only_where_it_may_go_on() -> None:
+    trace = "headrace.spark.source.errors.{}: topic 'orders' is not the one"
+    assert failure_of(trace.format("TopicRecreated")).is_final
+    assert not failure_of(trace.format("PlanOutdated")).is_final

@@ -9,7 +9,7 @@ from headrace.protocol.schemas.fetch import FetchableTopicResponse, FetchRespons
 from headrace.protocol.uuids import random_uuid
 from headrace.spark.source.brokers import Topic
 from headrace.spark.source.client_settings import ClientSettings
-from headrace.spark.source.errors import TopicRecreated
+from headrace.spark.source.errors import PlanOutdated, TopicRecreated
 from headrace.spark.source.offsets import TopicPartition
 from headrace.spark.source.planning import Range
 from headrace.spark.source.reading import RangeReader
@@ -49,17 +49,18 @@ class MadeAgain:
 
 
 @pytest.mark.parametrize(
-    ("fails", "advice"),
+    ("fails", "error", "advice"),
     [
-        (True, "or set failOnDataLoss=false to read the new topic"),
-        (False, "Start the query again: it then reads the new topic from its beginning"),
+        (True, TopicRecreated, "or set failOnDataLoss=false to read the new topic"),
+        (False, PlanOutdated, "Start the query again: it then reads the new topic"),
     ],
 )
 def test_the_advice_for_a_topic_made_again_is_one_that_was_not_followed_yet(
-    fails: bool, advice: str
+    fails: bool, error: type[TopicRecreated], advice: str
 ) -> None:
     planned = Range(PLACE, 0, 10, random_uuid())
     brokers = cast(Any, MadeAgain())
     reader = RangeReader(brokers, [planned], Wanted(), fails_on_data_loss=fails)
-    with pytest.raises(TopicRecreated, match=advice):
+    with pytest.raises(TopicRecreated, match=advice) as refused:
         list(reader.pieces())
+    assert refused.type is error
