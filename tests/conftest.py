@@ -14,9 +14,14 @@ if TYPE_CHECKING:
 
 NODES: pytest.StashKey[list["Node"]] = pytest.StashKey()
 
-# The shared machines of continuous integration are slow at times, so no example has a deadline.
+# The shared machines of continuous integration are slow at times, so no example has a deadline, and
+# there are not many: every run has others, and "thorough" is for whoever wants to search.
 settings.register_profile(
-    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "default",
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
 )
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
