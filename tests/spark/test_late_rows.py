@@ -90,6 +90,31 @@ def test_a_backfill_does_not_replace_newer_rows(folder: Folder, make_topic: Make
     assert folder.rows("trusted.c", "id", "city") == [(1, "Rome"), (2, "Bonn")]
 
 
+def test_a_row_goes_whatever_the_date_of_the_event_that_deletes_it(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """No partition could have that date; a row with it would go to quarantine."""
+    topic = make_topic()
+    folder.write(
+        pipeline_toml=toml("far", topic, SCHEMA),
+        tables_sql="""
+        CREATE STREAMING TABLE trusted.c (CONSTRAINT known EXPECT (id > 0)
+          ON VIOLATION QUARANTINE ROW) PARTITIONED BY (day);
+        CREATE TEMPORARY VIEW events AS SELECT id, seq, op,
+          date_add(DATE '2026-01-01', IF(city = 'far', 110000000, 0)) AS day
+          FROM STREAM(sources.events);
+        CREATE FLOW f AS AUTO CDC INTO trusted.c FROM STREAM(events) KEYS (id)
+          APPLY AS DELETE WHEN op = 'd' SEQUENCE BY seq COLUMNS * EXCEPT (op);
+        """,
+    )
+    send(folder.broker, topic, [change(1, "near", 1), change(2, "near", 1)])
+    folder.once()
+    send(folder.broker, topic, [change(1, "far", 2, "d"), change(3, "far", 2)])
+    folder.once()
+    assert folder.rows("trusted.c", "id") == [2]
+    assert len(folder.rows("quarantine.trusted__c", "rule")) == 1
+
+
 def test_without_a_sequence_late_rows_are_refused_and_what_to_declare_is_said(
     folder: Folder, make_topic: MakeTopic
 ) -> None:

@@ -54,6 +54,10 @@ CREATE FLOW o AS AUTO CDC INTO trusted.o FROM STREAM(raw.orders) KEYS (id) SEQUE
 CREATE STREAMING TABLE trusted.p;
 CREATE FLOW p1 AS AUTO CDC INTO trusted.p FROM STREAM(raw.orders) KEYS (id) SEQUENCE BY ts;
 CREATE FLOW p2 AS AUTO CDC INTO trusted.p FROM STREAM(raw.orders) KEYS (id) SEQUENCE BY id;
+CREATE STREAMING TABLE trusted.q;
+CREATE TEMPORARY VIEW bytes AS
+  SELECT id, op AS _error, CAST(op AS BINARY) AS _payload FROM STREAM(raw.orders);
+CREATE FLOW q AS AUTO CDC INTO trusted.q FROM STREAM(bytes) KEYS (_error) SEQUENCE BY _payload;
 """
 )
 FUNCTIONS = """from headrace import pipelines as dp
@@ -102,6 +106,8 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
         ("a.sql:21: ", "refined.j has no column m; it has id, n"),
         ("a.sql:23: ", "o, sequence: A column"),
         ("a.sql:26: ", "p2 does not fit together with p1, at a.sql:25: column __SEQUENCE is tim"),
+        ("a.sql:30: ", "q: _error is about the row and no table keeps it"),
+        ("a.sql:30: ", "q: _payload is about the row and no table keeps it"),
         ("b.py:6: ", "`nope` cannot be resolved"),
         ("b.py:8: ", "there is no raw.nowhere to read"),
         ("b.py:14: ", "KeyError: 'x'"),

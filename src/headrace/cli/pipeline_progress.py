@@ -1,7 +1,7 @@
 """How pipelines stand, for people: a line that moves while they run, tables when asked."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from headrace.cli.output import counted, print_line, print_table, warn
@@ -9,6 +9,7 @@ from headrace.cli.progress import ProgressLine
 from headrace.pipelines.status import PipelineStatus
 
 if TYPE_CHECKING:
+    from headrace.pipelines.running.reports import Outcome
     from headrace.pipelines.running.runner import PipelineRunner
 
 _PLAIN_EVERY_S = 10.0
@@ -188,6 +189,11 @@ def print_status(status: PipelineStatus) -> None:
         )
     if status.flows:
         _print_flows(status)
+    if quarantined_by(status):
+        print_line(
+            "quarantined is what flows have put there since they began, and a redrive does not"
+            f" lower it; what is there now: headrace tables list{_lake_option(status)}"
+        )
     if status.views:
         print_table(
             ("view", "rows", "last", "took ms", "next"),
@@ -217,6 +223,10 @@ def files_text(status: PipelineStatus) -> str:
     return f"{known}; those in its folder are others, {folder}, and count from the next start"
 
 
+def _lake_option(status: PipelineStatus) -> str:
+    return f" --lake {status.lake}" if status.lake else ""
+
+
 def _print_flows(status: PipelineStatus) -> None:
     """What each flow has moved, and how its last batch was."""
     print_table(
@@ -240,3 +250,17 @@ def _print_flows(status: PipelineStatus) -> None:
             for flow in status.flows
         ],
     )
+
+
+def print_backfilled(outcomes: "Mapping[str, Outcome]", *, is_limited: bool) -> None:
+    """What became of the older records of each flow, or that there are none."""
+    since = ", from that time on," if is_limited else ""
+    for name, outcome in outcomes.items():
+        if outcome.is_idle:
+            print_line(f"{name}: its topics have nothing older{since} than what it has read")
+    read = {name: outcome for name, outcome in outcomes.items() if not outcome.is_idle}
+    if read:
+        print_table(
+            ("flow", "rows in", "rows out", "quarantined", "dropped"),
+            [(n, o.rows_in, o.rows_out, o.quarantined, o.dropped) for n, o in read.items()],
+        )

@@ -371,6 +371,7 @@ def drop_generation(folder: Path, generation: int, yes: bool, as_json: bool, **g
 @json_option
 def backfill(folder: Path, table: str, from_ms: int | None, as_json: bool, **given: Any) -> None:
     """Bring records into TABLE that are older than where its flows began."""
+    from headrace.cli.pipeline_progress import print_backfilled
     from headrace.pipelines import commands
 
     starting = _silent if as_json else _tell_start
@@ -380,10 +381,7 @@ def backfill(folder: Path, table: str, from_ms: int | None, as_json: bool, **giv
     if as_json:
         print_json(outcomes)
         return
-    print_table(
-        ("flow", "rows in", "rows out", "quarantined", "dropped"),
-        [(n, o.rows_in, o.rows_out, o.quarantined, o.dropped) for n, o in outcomes.items()],
-    )
+    print_backfilled(outcomes, is_limited=from_ms is not None)
 
 
 @command.command("redrive")

@@ -319,18 +319,30 @@ def show_files(
 @command.command("optimize")
 @table_options
 def optimize_table(name: str, generation: int | None, lake: str, as_json: bool) -> None:
-    """Make few large files of many small ones; rows and running pipelines notice nothing."""
-    opened_table(lake, name, generation)
-    done = opened_lake(lake).optimize(name, generation)
+    """Make few large files of many small ones; rows and running pipelines notice nothing.
+
+    Files that a flow has yet to read are left as they are.
+    """
+    from headrace.pipelines.running.followers import followers, has_unread, slowest
+
+    table, opened = opened_table(lake, name, generation), opened_lake(lake)
+    slow = slowest(table, followers(opened))
+    done = opened.optimize(name, generation, None if slow is None else slow.version)
     if as_json:
         print_json(done)
-    elif done.files_before:
+        return
+    if done.files_before:
         print_line(
             f"{name}: {counted(done.files_before, 'file')} of {size_text(done.bytes_before)}"
             f" became {counted(done.files_after, 'file')} of {size_text(done.bytes_after)}"
         )
     else:
         print_line(f"{name}: nothing to join")
+    if slow is not None and has_unread(table, slow.version):
+        print_line(
+            f"files that came after version {slow.version} are left to {slow.follower}, a flow that"
+            " has yet to read them"
+        )
 
 
 @command.command("vacuum")

@@ -12,7 +12,9 @@ batch whole or not at all.
 The order matters where several flows, or a redrive, write to one table. Another batch may come
 before the crashed one does again, and has to be measured against all that anyone was shown. A row
 that the target has and the history lacks would lose to an older one for ever; one that the
-history has and the target lacks is only late.
+history has and the target lacks is only late. That holds if the batch comes again as it was: where
+the query is changed before, the history remembers the events of the old one, and the target shows
+those of the new one.
 
 Only the batch's keys are read and rewritten; of type 2 only versions that did not end before the
 batch's smallest sequence, so events in order never read what is closed.

@@ -187,6 +187,13 @@ class CommitLog:
         names = (name for name in os.listdir(self._folder) if name.endswith(".json"))
         return sorted(int(name[:20]) for name in names if len(name) == 25 and name[:20].isdigit())
 
+    def written_s(self, version: int) -> float | None:
+        """When the entry of a version was written; None if the log does not have it."""
+        try:
+            return self._file(version).stat().st_mtime
+        except FileNotFoundError:
+            return None
+
     def write(self, version: int, actions: Iterable[Mapping[str, Any]]) -> bool:
         """Make this version, if it is still free; False if another was quicker."""
         content = b"\n".join(msgspec.json.encode(action) for action in actions) + b"\n"

@@ -6,6 +6,7 @@ itself, such as to delete, is held to the same.
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from headrace.lake.commits import OUR_METADATA, Token, information, transaction
 from headrace.lake.errors import CommitConflict, wheel_error
+from headrace.lake.followed import is_old_log_needed
 from headrace.lake.head import Head
 from headrace.lake.lineage import Lineage
 from headrace.lake.metadata import check_may_shrink, takes_rows
@@ -108,16 +110,23 @@ class Landing:
     def _checkpoint(self, version: int) -> None:
         """Gather the log now and then, so that opening a table stays quick.
 
-        The commit stands, whether this succeeds or not; the next one tries again.
+        What is old goes, unless a flow that stands still has yet to read it. The commit stands,
+        whether this succeeds or not; the next one tries again.
         """
         if (version + 1) % _CHECKPOINT_EVERY:
             return
         try:
             delta = self.newest().delta()
             delta.create_checkpoint()
-            delta.cleanup_metadata()
+            if not self.is_old_log_needed():
+                delta.cleanup_metadata()
         except (DeltaError, OSError) as error:
             _log.warning("no checkpoint of %s at version %d: %s", self.name, version, error)
+
+    def is_old_log_needed(self) -> bool:
+        """Whether one who follows the table has yet to read what would be cleaned up now."""
+        head = self.newest()
+        return is_old_log_needed(self.log, head.version, head.properties, time.time())
 
     def conflict(self, operation: str, attempts: int) -> CommitConflict:
         """What to say when others were quicker each time, and who was so last."""

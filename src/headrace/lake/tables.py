@@ -29,6 +29,7 @@ from headrace.lake.errors import (
     WriteFailed,
     wheel_error,
 )
+from headrace.lake.followed import note_followed
 from headrace.lake.head import Head, arrow_schema, at_version, bounds_of, files_of
 from headrace.lake.history import History
 from headrace.lake.key_bounds import FileBounds
@@ -326,6 +327,14 @@ class Table:
                 )
             except (DeltaError, OSError) as error:
                 raise wheel_error(f"vacuum of {self.name}", error) from error
+
+    def note_followed(self, version: int | None) -> None:
+        """Let it be known how far all have read who follow the table, as `lake.followed` has it."""
+        note_followed(self.place, version)
+
+    def is_old_log_needed(self) -> bool:
+        """Whether one of them is so far behind that the log is kept for it alone."""
+        return self._landing.is_old_log_needed()
 
     def restore(self, version: int) -> int:
         """Let the table have the rows of an old version again, as a new version.

@@ -17,6 +17,7 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
     rows_in: int = 0
     rows_out: int = 0
     quarantined: int = 0
+    """All that it has put there, also what a redrive has taken out since."""
     dropped: int = 0
     broken: dict[str, int] = {}
     lag: int | None = None

@@ -31,6 +31,13 @@ class Ranges:
     offsets: dict[str, dict[str, tuple[int, int]]] = field(default_factory=dict)
     inputs: dict[str, tuple[int, int]] = field(default_factory=dict)
 
+    def ends(self) -> dict[str, dict[str, int]]:
+        """Where the batch ends in each partition of its topics."""
+        return {
+            topic: {partition: to for partition, (_, to) in partitions.items()}
+            for topic, partitions in self.offsets.items()
+        }
+
 
 def newest_commit(checkpoint: Path) -> int:
     """The last batch that Spark knows to be done; -1 if there is none."""
@@ -80,16 +87,17 @@ def ranges(checkpoint: Path, batch: int, starts: Ends | None = None) -> Ranges:
 def tables_read(checkpoint: Path) -> dict[str, int]:
     """Up to which version each table was read for good: that will not be asked for again.
 
-    It is -1 while a table is read for the first time, as all files of a version are needed then.
-    Of a table that is not even planned to be read, nothing is said.
+    Tables go by their ids, as another generation of the same name has versions of its own. It is -1
+    while a table is read for the first time, as all files of a version are needed then. Of a table
+    that is not even planned to be read, nothing is said.
     """
     committed = newest_commit(checkpoint)
     found: dict[str, int] = {}
     for source in ends(checkpoint, committed if committed >= 0 else newest_plan(checkpoint)):
         if isinstance(source.get("table"), str):
             is_first = committed < 0 or source.get("snapshot") is not None
-            version = -1 if is_first else int(source["version"])
-            found[source["table"]] = min(version, found.get(source["table"], version))
+            version, table_id = -1 if is_first else int(source["version"]), str(source.get("id"))
+            found[table_id] = min(version, found.get(table_id, version))
     return found
 
 

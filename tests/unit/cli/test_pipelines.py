@@ -13,6 +13,7 @@ from headrace.cli.main import main
 from headrace.cli.pipeline_progress import (
     Screen,
     fitted_text,
+    print_backfilled,
     print_status,
     progress_text,
     rounded,
@@ -21,6 +22,7 @@ from headrace.cli.pipeline_progress import (
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.project import load
 from headrace.pipelines.running.redriving import Redriven
+from headrace.pipelines.running.reports import Outcome
 from headrace.pipelines.running.state import PipelineState
 from headrace.pipelines.status import FlowStatus, PipelineStatus, ViewStatus
 from tests.declared_pipelines import SETTINGS, write_folder
@@ -246,6 +248,31 @@ def test_progress_and_status_tell_of_a_change_of_architecture(
     assert progress_text(status, 300.4).endswith("  1 view on the way to lambda, see status")
     print_status(status)
     assert "refined.n is on the way to lambda: readers see" in capsys.readouterr().out
+
+
+def test_status_says_that_a_redrive_does_not_lower_what_was_quarantined(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = "since they began, and a redrive does not lower it; what is there now: headrace tables"
+    print_status(msgspec.structs.replace(STATUS, lake="there"))
+    assert f"{said} list --lake there\n" in capsys.readouterr().out
+    flows = [msgspec.structs.replace(flow, quarantined=0) for flow in STATUS.flows]
+    print_status(msgspec.structs.replace(STATUS, flows=tuple(flows)))
+    assert said not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("is_limited", "since"), [(False, ""), (True, ", from that time on,")])
+def test_a_backfill_that_finds_nothing_says_so(
+    is_limited: bool, since: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing, some = Outcome(is_idle=True), Outcome(rows_in=3, rows_out=2, quarantined=1)
+    print_backfilled({"f": nothing}, is_limited=is_limited)
+    told = f"f: its topics have nothing older{since} than what it has read\n"
+    assert capsys.readouterr().out == told
+    print_backfilled({"f": nothing, "g": some}, is_limited=is_limited)
+    first, *table = capsys.readouterr().out.splitlines()
+    assert first + "\n" == told
+    assert table[-1].split() == ["g", "3", "2", "1", "0"]
 
 
 def test_the_first_line_does_not_count_rows_of_earlier_runs(

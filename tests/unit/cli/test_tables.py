@@ -10,6 +10,10 @@ from click.testing import CliRunner
 from headrace.cli.tables import command
 from headrace.errors import HeadraceError
 from headrace.lake.catalog import Lake, MergedViewEntry
+from headrace.pipelines.running.state import PipelineState
+from headrace.spark.tables.plans import Position
+from tests.checkpoints import flow_at
+from tests.lakes import numbers
 
 
 @pytest.mark.parametrize("arguments", [["show", "raw.far"], ["diff", "raw.far", "0", "1"]])
@@ -39,3 +43,21 @@ def test_of_a_merged_view_the_tables_behind_it_are_named(
     asked = [*arguments, view.name, "--lake", str(tmp_path)]
     with pytest.raises(HeadraceError, match=r"is a merged view, .* refined\.b and refined\.s"):
         CliRunner().invoke(command, asked, catch_exceptions=False)
+
+
+def test_by_hand_too_files_are_joined_only_as_far_as_flows_have_read(tmp_path: Path) -> None:
+    table = Lake(tmp_path).create(
+        "raw.orders", pa.schema([("id", pa.int64()), ("name", pa.string())])
+    )
+    for number in range(6):
+        numbers(table, number)
+    folder = PipelineState.of(tmp_path, "shop").flow("staging.orders", 1).directory
+    flow_at(folder, Position("raw.orders", table.table_id, 4))
+    asked = ["optimize", "raw.orders", "--lake", str(tmp_path)]
+    done = CliRunner().invoke(command, asked, catch_exceptions=False)
+    assert "raw.orders: 4 files of" in done.output
+    assert "came after version 4 are left to shop/flows/staging.orders/g1" in done.output
+    flow_at(folder, Position("raw.orders", table.table_id, 6))
+    done = CliRunner().invoke(command, asked, catch_exceptions=False)
+    assert "left to" not in done.output
+    assert len(table.files()) == 1

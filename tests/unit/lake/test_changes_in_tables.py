@@ -135,3 +135,24 @@ def test_rows_of_a_changed_table_are_found_by_a_text(tmp_path: Path) -> None:
     customers.apply(0, Change("ada", 1, "London"), Change("bob", 1, "Rome"))
     found = customers.table.rows(where="key = 'ada' AND value > 'A'")
     assert found.to_pylist() == [{"key": "ada", "value": "London"}]
+
+
+@pytest.mark.parametrize("scd_type", [1, 2])
+def test_a_delete_whose_date_could_part_no_table_takes_the_row_away(
+    tmp_path: Path, scd_type: int
+) -> None:
+    lake = Lake(tmp_path)
+    far, near = 900_000_000, 20_000
+    schema = pa.schema(
+        [("key", pa.string()), ("n", pa.int64()), ("day", pa.date32()), ("gone", pa.bool_())]
+    )
+    columns = target_schema(schema, sequence_by="n", scd_type=scd_type, deletes="gone")
+    table = lake.create(NAME, columns, partition_by=["day"])
+    remembered = history_schema(schema, keys=["key"], sequence_by="n")
+    history = lake.create(history_name(NAME), remembered)
+    rules = ChangeRules(("key",), "n", "gone", scd_type)
+    for batch, (day, gone) in enumerate([(near, False), (far, True)]):
+        values = [["ada"], [batch], pa.array([day], pa.int32()).cast(pa.date32()), [gone]]
+        events = pa.Table.from_arrays([pa.array(one) for one in values], schema=schema)
+        apply_changes(table, history, events, rules, Token("flow", batch), LINEAGE)
+    assert [row.get("__END_AT", 0) for row in table.rows().to_pylist()] == [1] * (scd_type == 2)

@@ -13,6 +13,7 @@ from headrace.spark.checkpoints import (
     newest_commit,
     newest_plan,
     ranges,
+    tables_read,
 )
 
 
@@ -64,6 +65,21 @@ def test_versions_of_tables_are_told_apart_from_offsets(tmp_path: Path) -> None:
     plan(tmp_path, 0, {"table": "raw.orders", "version": 3}, {"payments": {"0": 2}})
     found = ranges(tmp_path, 0)
     assert found == Ranges(offsets={"payments": {"0": (0, 2)}}, inputs={"raw.orders": (0, 3)})
+
+
+def test_where_a_batch_ends_in_its_topics_is_told_without_where_it_begins(tmp_path: Path) -> None:
+    plan(tmp_path, 0, {"table": "raw.orders", "version": 3}, {"payments": {"0": 2, "1": 5}})
+    assert ranges(tmp_path, 0).ends() == {"payments": {"0": 2, "1": 5}}
+
+
+def test_two_tables_of_one_name_are_told_apart_by_their_ids(tmp_path: Path) -> None:
+    """Of several readers of one the slowest counts: all of them go on where they are."""
+    positions = [("a", 7), ("b", 2), ("a", 5)]
+    sources = [{"table": "raw.orders", "id": one, "version": at} for one, at in positions]
+    plan(tmp_path, 0, *sources)
+    (tmp_path / "commits").mkdir()
+    (tmp_path / "commits" / "0").write_text("v1\n{}")
+    assert tables_read(tmp_path) == {"a": 5, "b": 2}
 
 
 def test_a_topic_may_be_called_table(tmp_path: Path) -> None:

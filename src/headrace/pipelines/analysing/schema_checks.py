@@ -7,6 +7,7 @@ from headrace.pipelines.analysing import mergeable, standing_tables
 from headrace.pipelines.analysing.analysis import Analysis
 from headrace.pipelines.analysing.plans import plan_of
 from headrace.pipelines.model import (
+    RESERVED,
     Expectation,
     Flow,
     Freshness,
@@ -131,10 +132,24 @@ def _check_changes(analysis: Analysis, flow: Flow, frame: "DataFrame") -> None:
         with analysis.complaining(flow.place, f"{flow.name}, sequence: "):
             _ = sequenced(frame, changes).schema  # A session over Connect looks only when asked.
     _check_columns(analysis, wanted, frame.columns, flow.place, flow.name)
+    _check_kept(analysis, flow, (*changes.keys, changes.sequence_by))
     if changes.apply_as_deletes is not None:
         _check_condition(
             analysis, changes.apply_as_deletes, frame, flow.place, f"{flow.name}, deletes: "
         )
+
+
+def _check_kept(analysis: Analysis, flow: Flow, wanted: Iterable[str]) -> None:
+    """Keys and sequences are remembered; columns that are about the row are not stored."""
+    for column in dict.fromkeys(wanted):
+        if column in RESERVED:
+            analysis.problems.append(
+                Problem(
+                    f"{flow.name}: {column} is about the row and no table keeps it, so changes"
+                    " have neither a key nor a sequence by it; select it under another name",
+                    flow.place,
+                )
+            )
 
 
 def _check_table(analysis: Analysis, table: StreamingTable) -> None:

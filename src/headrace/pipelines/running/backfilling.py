@@ -49,7 +49,7 @@ def backfill(run: PipelineRun, flow: Flow, *, from_ms: int | None = None) -> Out
         )
     path = _path(state)
     note = msgspec.convert(read_json(path) or {"reached": started}, Note)
-    outcome = Outcome()
+    outcome = Outcome(is_idle=True)
     if note.under_way is not None:
         outcome = _finish(run, flow, note, path)
     lower = _lower(run, flow, note.reached, from_ms)

@@ -39,7 +39,7 @@ class Progress:
         """
         from headrace.spark.source.progress import commit_progress
 
-        ends = _ends(ranges)
+        ends = ranges.ends()
         for properties, topics in by_cluster(ends, self.sources, self.settings):
             try:
                 commit_progress(properties, self.group, {topic: ends[topic] for topic in topics})
@@ -91,14 +91,7 @@ class FlowBatches:
     ) -> None:
         report = Report.read(self.state.report)
         report.add(batch, outcome, duration_ms)
-        report.ends = _ends(ranges)
+        report.ends = ranges.ends()
         report.write(self.state.report)
         for warning in outcome.warnings:
             _log.warning("%s", warning)
-
-
-def _ends(ranges: checkpoints.Ranges) -> dict[str, dict[str, int]]:
-    return {
-        topic: {partition: to for partition, (_, to) in partitions.items()}
-        for topic, partitions in ranges.offsets.items()
-    }

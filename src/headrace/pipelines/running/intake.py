@@ -27,7 +27,7 @@ from headrace.pipelines.running.expectations import (
     with_flags,
 )
 from headrace.pipelines.running.known_keys import known_keys
-from headrace.pipelines.running.partition_rule import partition_rules
+from headrace.pipelines.running.partition_rule import Deletes, partition_rules
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.setting_aside import SettingAside
 from headrace.spark.tables.merging import Staged, staged_files
@@ -90,6 +90,8 @@ class Intake:
     gate: Gate | None = None
     aside: SettingAside | None = None
     """Where the flow's topics put what cannot be read; None where the query takes care of it."""
+    deletes: Deletes | None = None
+    """Which rows are no rows but events by which one goes; None if none are."""
 
     @property
     def has_unique_key(self) -> bool:
@@ -101,7 +103,8 @@ class Intake:
         rules = self.expectations
         if self.quarantine is not None:
             table = self.place.table
-            rules = (*rules, *partition_rules(table.schema, table.partition_by, columns))
+            by = table.partition_by
+            rules = (*rules, *partition_rules(table.schema, by, columns, self.deletes))
         return RowChecks.of(rules, self.place.name, self.flow)
 
     def files(self, rows: "DataFrame", token: Token, lineage: Lineage) -> tuple[Written, Judged]:

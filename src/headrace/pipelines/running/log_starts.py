@@ -20,7 +20,7 @@ from headrace.protocol.uuids import Uuid
 from headrace.spark import checkpoints
 from headrace.spark.source import starts
 from headrace.spark.source.brokers import Brokers
-from headrace.spark.source.offsets import EARLIEST, Positions, from_spark
+from headrace.spark.source.offsets import EARLIEST, Positions, TopicPartition, from_spark
 from headrace.spark.source.options import parse
 from headrace.spark.source.resolving import places_of, subscribed
 from headrace.spark.source.starts import Starts
@@ -58,7 +58,8 @@ def was_read(states: Iterable[FlowState], source: Source) -> WasRead:
     for state in states:
         kept = starts.load(state.starts / source.name / starts.FILE)
         found = from_spark(state.started_at()) if kept is None else dict(kept.positions)
-        for place in from_spark(_ends(state)):
+        others = set() if kept is None else _starts_of_others(state, source)
+        for place in _places_read(state).keys() - others:
             found.setdefault(place, 0)
         for place, at in from_spark(came_down_to(state)).items():
             found[place] = min(at, found.get(place, at))
@@ -106,11 +107,18 @@ def replay_starts(source: Source, read: WasRead, log: Log) -> Starts:
     return Starts(begun, log.topic_ids)
 
 
-def _ends(state: FlowState) -> dict[str, dict[str, int]]:
-    """The topics that a flow has planned to read, by its checkpoint."""
+def _places_read(state: FlowState) -> Positions:
+    """The partitions that a flow has planned to read, by its checkpoint."""
     newest = checkpoints.newest_plan(state.checkpoint)
-    ranges = checkpoints.ranges(state.checkpoint, newest)
-    return {
-        topic: {partition: to for partition, (_, to) in partitions.items()}
-        for topic, partitions in ranges.offsets.items()
-    }
+    return from_spark(checkpoints.ranges(state.checkpoint, newest).ends())
+
+
+def _starts_of_others(state: FlowState, source: Source) -> set[TopicPartition]:
+    """Where the other sources of a flow began.
+
+    A checkpoint does not say which source a topic is of. One of another cluster may have the same
+    name and more partitions, which are not to be looked for in this one.
+    """
+    paths = state.starts.glob(f"*/{starts.FILE}")
+    kept = (starts.load(path) for path in paths if path.parent.name != source.name)
+    return {place for one in kept if one is not None for place in one.positions}

@@ -331,26 +331,30 @@ class PipelineRun:
             self.state.check_sink(state, flow.name, Report.read(state.report).batch)
             return
         written = self.written(flow)
-        self._check_written(flow, state, written)
-        if flow.changes is not None:
-            self._check_written(flow, state, history_name(written))
+        names = [written] if flow.changes is None else [written, history_name(written)]
+        tables = [self.lake.table(name, self.generation_of(name)) for name in names]
+        # All before any: the name that the second check asks for makes the flow a known one.
+        if not state.is_known:
+            for table in tables:
+                self._check_unwritten(flow, state, table)
+        for table in tables:
+            state.check(flow.name, table.name, table.last_batch(state.writer()))
 
-    def _check_written(self, flow: Flow, state: FlowState, written: str) -> None:
-        table = self.lake.table(written, self.generation_of(written))
-        if not state.is_known and self.has_written(flow, table):
+    def _check_unwritten(self, flow: Flow, state: FlowState, table: Table) -> None:
+        """Refuse a flow without a checkpoint whose rows a table has, from it or a former name."""
+        if self.has_written(flow, table):
             raise StateDisagrees(
-                f"{written} has rows of the flow {flow.name}, but its checkpoint is gone:"
+                f"{table.name} has rows of the flow {flow.name}, but its checkpoint is gone:"
                 f" {state.directory}. Beginning again would write them twice. Put the folder back,"
                 " or build the tables anew: remove them too, or `headrace pipelines replay FOLDER`"
             )
-        if not state.is_known and flow.name in self.preparation.reads:
+        if flow.name in self.preparation.reads:
             reads = topics_and_tables(
                 self.preparation.reads[flow.name], self.pipeline.sources.values()
             )
             declared = [one.name for one in self.flows()]
-            former = self.state.former_flows(self.generation_of(written), declared)
+            former = self.state.former_flows(table.generation, declared)
             check_not_renamed(flow.name, state, table, former, reads)
-        state.check(flow.name, written, table.last_batch(state.writer()))
 
     def has_written(self, flow: Flow, table: Table) -> bool:
         """Whether a commit of late says that this flow made it."""

@@ -31,6 +31,8 @@ class Outcome:
     version: int | None = None
     is_repeated: bool = False
     """The batch had been written before a crash; this time nothing was done."""
+    is_idle: bool = False
+    """There was nothing to read."""
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from headrace.errors import HeadraceError
 from headrace.pipelines.model import TemporaryView
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import ExpectationFailed, FlowsFailed
+from headrace.pipelines.running.followers import followers
 from headrace.pipelines.running.freshness import FreshnessWatch
 from headrace.pipelines.running.pipeline_run import PipelineRun, is_lambda, now
 from headrace.pipelines.running.reports import Report
@@ -196,9 +197,21 @@ class PipelineRunner:
             if not self.waits(view.view.name):
                 self._schedule(view, views)
         self._judge_freshness(since=self.started_at)
-        if time.monotonic() >= self._tidy_at and (self._tidying is None or self._tidying.done()):
+        self._tidy_now_and_then(tidying)
+
+    def _tidy_now_and_then(self, pool: ThreadPoolExecutor) -> None:
+        self._settle_tidying()
+        if self._tidying is None and time.monotonic() >= self._tidy_at:
             self._tidy_at = time.monotonic() + _TIDY_EVERY_S
-            self._tidying = tidying.submit(self._tidy)
+            self._tidying = pool.submit(self._tidy)
+
+    def _settle_tidying(self) -> None:
+        """Tell of what nobody has foreseen: the next look meets it again."""
+        if self._tidying is None or not self._tidying.done():
+            return
+        if not self._tidying.cancelled() and (error := self._tidying.exception()) is not None:
+            _log.error("the tables of %s were not tidied", self.run.name, exc_info=error)
+        self._tidying = None
 
     def waits(self, name: str) -> bool:
         """Whether a dataset looks up a merged view that has yet to catch up in other tables."""
@@ -246,6 +259,7 @@ class PipelineRunner:
         for view in self.views:
             if view.future is not None:
                 view.future.cancel()
+        self._settle_tidying()
         if self._tidying is not None:
             self._tidying.cancel()
         self.write_status(state)
@@ -313,7 +327,8 @@ class PipelineRunner:
         if self.moving.views:
             return
         tables = {name: self.run.generation_of(name) for name in self.run.preparation.made}
-        self._tables.look(tables, [self.run.flow_state(one.flow) for one in self.flows])
+        own = (self.run.flow_state(one.flow) for one in self.flows)
+        self._tables.look(tables, followers(self.run.lake, own))
 
     def failures(self) -> list[str]:
         """What is wrong with each flow and view that is not running as it should."""

@@ -43,6 +43,10 @@ class FlowState:
     directory: Path
 
     @property
+    def generation(self) -> int:
+        return int(self.directory.name[1:])
+
+    @property
     def checkpoint(self) -> Path:
         return self.directory / "checkpoint"
 
@@ -126,7 +130,12 @@ class PipelineState:
 
     @classmethod
     def of(cls, lake: Path, pipeline: str) -> "PipelineState":
-        return cls(lake / "_headrace" / "pipelines" / _UNSAFE.sub("_", pipeline))
+        return cls(lake / "_headrace" / "pipelines" / safe_name(pipeline))
+
+    @classmethod
+    def all_of(cls, lake: Path) -> "list[PipelineState]":
+        """Those of all pipelines that have ever run on a lake."""
+        return [cls(path) for path in sorted(lake.glob("_headrace/pipelines/*")) if path.is_dir()]
 
     @property
     def lake(self) -> Path:
@@ -137,11 +146,16 @@ class PipelineState:
         return self.directory / "spark.log"
 
     def flow(self, name: str, generation: int) -> FlowState:
-        return FlowState(self.directory / "flows" / _UNSAFE.sub("_", name) / f"g{generation}")
+        return FlowState(self.directory / "flows" / safe_name(name) / f"g{generation}")
+
+    def flows(self) -> list[FlowState]:
+        """The folders of all flows that there ever were, but for generations that were dropped."""
+        found = sorted(self.directory.glob("flows/*/g*"))
+        return [FlowState(path) for path in found if path.name[1:].isdigit()]
 
     def former_flows(self, generation: int, declared: Collection[str]) -> list[FlowState]:
         """The folders of a generation's flows that are none of those declared now."""
-        kept = {_UNSAFE.sub("_", name) for name in declared}
+        kept = {safe_name(name) for name in declared}
         found = sorted(self.directory.glob(f"flows/*/g{generation}/identity"))
         return [FlowState(path.parent) for path in found if path.parts[-3] not in kept]
 
@@ -157,16 +171,22 @@ class PipelineState:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 file.seek(0)
+                process = file.read().strip() or "unknown"
                 raise PipelineRuns(
-                    f"{self.directory.name} is at work already ({purpose}) in process"
-                    f" {file.read().strip() or 'unknown'};"
-                    f" stop it with `headrace pipelines stop FOLDER --lake {self.lake}`, or wait"
-                    " until it has ended"
+                    f"{self.directory.name} is at work already ({purpose}) in process {process};"
+                    f" {self._way_out(purpose, process)}"
                 ) from None
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
             yield
+
+    def _way_out(self, purpose: str, process: str) -> str:
+        """What to do about the process that holds the pipeline; only runs are stopped by us."""
+        if purpose == "run":
+            stop = f"`headrace pipelines stop FOLDER --lake {self.lake}`"
+            return f"stop it with {stop}, or wait until it has ended"
+        return f"wait until that {purpose} has ended, or end process {process}"
 
     def is_held(self, purpose: str = "run") -> bool:
         """Whether a process runs the pipeline now."""
@@ -206,6 +226,11 @@ class PipelineState:
         """The generations that counted before the last switch."""
         notes = self._switches().get("before", [])
         return dict(notes[-1]) if notes else {}
+
+    def ways_back(self) -> set[int]:
+        """All generations that could be switched back to, one switch after the other."""
+        notes = self._switches().get("before", [])
+        return {generation for note in notes for generation in note.values()}
 
     def forget_switch(self) -> None:
         content = self._switches()
@@ -291,6 +316,11 @@ class PipelineState:
 def state_of(pipeline: Pipeline) -> PipelineState:
     """What a pipeline keeps beside its tables."""
     return PipelineState.of(Path(pipeline.settings.lake), pipeline.settings.name)
+
+
+def safe_name(name: str) -> str:
+    """The name of a pipeline or flow as that of its folder."""
+    return _UNSAFE.sub("_", name)
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Targets are plain values, so that they can travel to wherever the batch function
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from headrace.pipelines.model import DRIVER_ROWS_MAX, RESERVED, Changes
 from headrace.pipelines.running.batches import Written
 from headrace.pipelines.running.expectations import Judged
 from headrace.pipelines.running.intake import Intake
+from headrace.pipelines.running.partition_rule import Deletes
 from headrace.pipelines.running.places import TablePlace
 from headrace.pipelines.running.reports import Outcome
 from headrace.pipelines.running.setting_aside import SettingAside
@@ -115,10 +116,11 @@ class ChangesTarget:
         deleted = F.expr(self.changes.apply_as_deletes or "false")
         marked = rows.withColumn(_DELETED, F.coalesce(deleted, F.lit(False)))
         place = self.intake.place
+        intake = replace(self.intake, deletes=Deletes(_DELETED, self.changes.keys))
         with place.scratch(token, "merging") as scratch:
             events = sequenced(marked, self.changes)
             schema = self._staged_schema(events)
-            staged, written, judged = self.intake.staged(events, token, lineage, schema, scratch)
+            staged, written, judged = intake.staged(events, token, lineage, schema, scratch)
             with place.held():
                 version = self._apply(staged, rows.sparkSession, token, lineage)
         return outcome_of(written, written.rows_out, judged, version)

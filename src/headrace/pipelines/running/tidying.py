@@ -1,19 +1,19 @@
 """Keeps the files of a running pipeline's tables few, and leaves those that a flow has yet to read.
 
-A flow follows a table commit by commit, by the files that each has brought. Joined ones are gone
-from the table a day later, and a flow that stood still for longer, as with a failed expectation,
-would have nothing to go on with. So files are joined up to where all flows have come, no further.
+Joined files are gone from the table a day later, and a flow that stood still for longer, as with a
+failed expectation, would have nothing to go on with. So files are joined up to where all flows have
+come that follow the table, no further, and its log is kept from there on.
 """
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headrace.errors import HeadraceError
 from headrace.lake.catalog import Lake
+from headrace.lake.tables import Table
 from headrace.lake.upkeep import SMALL_FILES_MAX, tidy
-from headrace.pipelines.running.state import FlowState
-from headrace.spark import checkpoints
+from headrace.pipelines.running.followers import Follower, has_unread, slowest
 
 _log = logging.getLogger(__name__)
 
@@ -29,33 +29,43 @@ class TableTidying:
     every: int = TIDY_EVERY
     small_files_max: int = SMALL_FILES_MAX
     _looked_at: dict[str, int] = field(default_factory=dict)
+    _told: dict[str, str] = field(default_factory=dict)
 
-    def look(self, tables: Mapping[str, int], flows: Iterable[FlowState]) -> None:
-        """Join and remove files of tables, of these generations, that the flows are done with."""
-        read = read_by_all(flows)
+    def look(self, tables: Mapping[str, int], followers: Sequence[Follower]) -> None:
+        """Join and remove files of tables, of these generations, that all flows are done with.
+
+        One table that cannot be tidied is no reason to leave the others.
+        """
         for name, generation in tables.items():
-            newest = self.lake.table(name, generation).version
-            version = min(newest, read.get(name, newest))
-            if version - self._looked_at.setdefault(name, 0) < self.every:
-                continue
-            self._looked_at[name] = version
             try:
-                tidy(
-                    self.lake,
-                    name,
-                    generation,
-                    up_to_version=version,
-                    small_files_max=self.small_files_max,
-                )
-            except HeadraceError as error:
-                _log.warning("the files of %s were not tidied: %s", name, error)
+                self._look_at(self.lake.table(name, generation), followers)
+            except (HeadraceError, OSError) as error:
+                self._tell(name, f"the files of {name} were not tidied: {error}")
 
+    def _look_at(self, table: Table, followers: Sequence[Follower]) -> None:
+        newest, slow = table.version, slowest(table, followers)
+        version = newest if slow is None else min(newest, slow.version)
+        table.note_followed(None if slow is None else version)
+        if slow is not None and table.is_old_log_needed() and has_unread(table, version):
+            self._tell(
+                table.name,
+                f"the log of {table.name} and its files from version {version + 1} on are kept"
+                f" for {slow.follower}, a flow that has yet to read them: let it go on, take it"
+                " out of its pipeline, or drop its generation",
+            )
+        if version - self._looked_at.setdefault(table.name, 0) < self.every:
+            return
+        self._looked_at[table.name] = version
+        tidy(
+            self.lake,
+            table.name,
+            table.generation,
+            up_to_version=version,
+            small_files_max=self.small_files_max,
+        )
 
-def read_by_all(flows: Iterable[FlowState]) -> dict[str, int]:
-    """Up to which version all flows that follow a table have read it."""
-    found: dict[str, int] = {}
-    for flow in flows:
-        versions = {**flow.started_after(), **checkpoints.tables_read(flow.checkpoint)}
-        for name, version in versions.items():
-            found[name] = min(version, found.get(name, version))
-    return found
+    def _tell(self, table: str, text: str) -> None:
+        """Warn of a table, but not each time of the same."""
+        if self._told.get(table) != text:
+            self._told[table] = text
+            _log.warning("%s", text)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,9 @@ from pathlib import Path
 from headrace.pipelines.problems import PipelineError
 
 TESTS = "tests"
-_SETTINGS = ("pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")
+_SETTINGS = ("pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml")
+_SECTIONS = {"tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
+"""Files that are of other tools too, and where in them pytest's settings are."""
 
 
 def run_tests(folder: Path, arguments: Sequence[str] = ()) -> int:
@@ -22,11 +25,31 @@ def run_tests(folder: Path, arguments: Sequence[str] = ()) -> int:
         )
     if find_spec("pytest") is None:
         raise PipelineError("pytest is not installed; run: pip install pytest")
-    command = [sys.executable, "-m", "pytest", "--rootdir", str(folder), str(folder / TESTS)]
-    return subprocess.run([*command, *_settings(folder), *arguments], check=False).returncode
+    command = [sys.executable, "-m", "pytest", "--rootdir", str(folder), *_around(folder)]
+    return subprocess.run([*command, str(folder / TESTS), *arguments], check=False).returncode
 
 
-def _settings(folder: Path) -> list[str]:
-    """Only the folder's own: what pytest finds above may ask for plugins of another project."""
-    has_own = any((folder / name).exists() for name in _SETTINGS)
-    return [] if has_own else ["-c", os.devnull]
+def _around(folder: Path) -> list[str]:
+    """What keeps pytest within the folder: settings and conftest.py above are another project's.
+
+    They may ask for plugins that are not there.
+    """
+    settings = [] if _has_settings(folder) else ["-c", os.devnull]
+    return [*settings, "--confcutdir", str(folder)]
+
+
+def _has_settings(folder: Path) -> bool:
+    """Whether pytest finds settings in the folder; if not, it goes on looking above."""
+    if any((folder / name).exists() for name in _SETTINGS):
+        return True
+    for name, section in _SECTIONS.items():
+        if section in map(str.strip, _text(folder / name).splitlines()):
+            return True
+    try:
+        return "pytest" in tomllib.loads(_text(folder / "pyproject.toml")).get("tool", {})
+    except tomllib.TOMLDecodeError:
+        return True  # Pytest says what is wrong with it.
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else ""

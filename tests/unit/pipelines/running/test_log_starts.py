@@ -63,6 +63,16 @@ def test_a_backfill_has_read_what_lies_before_the_start(
     assert was_read([state], LATEST).begun == at(20)
 
 
+def test_a_topic_of_the_same_name_in_another_cluster_is_not_looked_for_in_this_one(
+    state: FlowState,
+) -> None:
+    save(state.starts / "abroad" / "starts.json", Starts(at(5, 6, 7), {"orders": OTHER_ID}))
+    plan(state, 4, {"orders": {"0": 90}}, {"orders": {"0": 9, "1": 9, "2": 9}})
+    assert was_read([state], LATEST) == WasRead(at(50), {"orders": ID})
+    abroad = Source("abroad", PLACE, topic="orders")
+    assert was_read([state], abroad) == WasRead(at(5, 6, 7), {"orders": OTHER_ID})
+
+
 def test_a_source_that_the_flow_did_not_read_has_no_start(state: FlowState) -> None:
     assert was_read([state], Source("visits", PLACE)).begun == {}
 

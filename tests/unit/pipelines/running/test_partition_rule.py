@@ -5,7 +5,7 @@ import pytest
 
 from headrace.lake.quarantine import PARTITION
 from headrace.pipelines.model import RowRule, Violation
-from headrace.pipelines.running.partition_rule import partition_rules
+from headrace.pipelines.running.partition_rule import Deletes, partition_rules
 
 SCHEMA = pa.schema(
     [
@@ -34,3 +34,10 @@ def test_nothing_is_judged_where_no_date_parts_the_rows(
     by: tuple[str, ...], given: tuple[str, ...]
 ) -> None:
     assert partition_rules(SCHEMA, by, given) == ()
+
+
+def test_an_event_by_which_a_key_goes_needs_no_date_but_that_of_its_key() -> None:
+    deletes = Deletes("_deleted", ("seen",))
+    (rule,) = partition_rules(SCHEMA, ("day", "seen"), SCHEMA.names, deletes)
+    day, seen = f"ifnull(year(`day`) {YEARS}", f"ifnull(year(`seen`) {YEARS}"
+    assert rule.rule == RowRule(f"(`_deleted` OR {day}) AND {seen}")

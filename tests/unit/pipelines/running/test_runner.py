@@ -163,6 +163,16 @@ def test_what_waits_to_be_computed_or_tidied_is_not_begun_any_more(ended: Ended)
     assert (view.cancelled(), tidying.cancelled()) == (True, True)
 
 
+def test_tidying_that_has_failed_is_told_of(ended: Ended, caplog: pytest.LogCaptureFixture) -> None:
+    tidying = Future[None]()
+    tidying.set_exception(ValueError("half of a note"))
+    ended(_tidying=tidying)
+    (told,) = caplog.records
+    assert told.message == "the tables of shop were not tidied"
+    assert told.exc_info is not None
+    assert str(told.exc_info[1]) == "half of a note"
+
+
 @pytest.mark.parametrize(("has_failed", "state"), [(False, "stopped"), (True, "failed")])
 def test_the_status_says_how_it_has_ended(
     has_failed: bool, state: str, clock: Clock, ended: Ended

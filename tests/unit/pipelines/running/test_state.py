@@ -2,6 +2,7 @@
 
 import json
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,25 @@ def test_a_second_process_is_refused_and_a_dead_one_holds_nothing(tmp_path: Path
     with state.held():
         assert state.is_held()
     assert not state.is_held()
+
+
+@pytest.mark.parametrize(
+    ("purpose", "advice"),
+    [
+        ("run", "stop it with `headrace pipelines stop FOLDER --lake LAKE`, or wait"),
+        ("replay", "wait until that replay has ended, or end process PID"),
+        ("redrive", "wait until that redrive has ended, or end process PID"),
+    ],
+)
+def test_only_a_run_is_stopped_by_the_command_for_it(
+    tmp_path: Path, purpose: str, advice: str
+) -> None:
+    """The command would end the live pipeline, and leave what is in the way."""
+    state = PipelineState.of(tmp_path, "orders")
+    expected = advice.replace("LAKE", str(tmp_path)).replace("PID", str(os.getpid()))
+    with state.held(purpose), pytest.raises(PipelineRuns) as refused, state.held(purpose):
+        pass
+    assert expected in str(refused.value)
 
 
 def test_a_flow_keeps_its_name_in_the_tables(tmp_path: Path) -> None:

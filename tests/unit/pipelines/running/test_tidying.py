@@ -1,17 +1,21 @@
 """Tidying beside flows that follow the tables: what one has yet to read stays."""
 
-import json
+import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from headrace.lake.catalog import Lake
+from headrace.lake.followed import followed_up_to
 from headrace.lake.reading import read_batches
 from headrace.lake.tables import Table
+from headrace.pipelines.running.followers import Follower
 from headrace.pipelines.running.state import FlowState
-from headrace.pipelines.running.tidying import TableTidying, read_by_all
+from headrace.pipelines.running.tidying import TableTidying
 from headrace.spark.tables.plans import Position, advanced, planned
+from tests.checkpoints import flow_at
 from tests.lakes import numbers
 
 NAME = "raw.orders"
@@ -25,16 +29,6 @@ def table(tmp_path: Path) -> Table:
     for number in range(20):
         numbers(table, number, batch=number)
     return table
-
-
-def flow_at(folder: Path, position: Position, *, is_committed: bool = True) -> FlowState:
-    """A flow that has planned a batch up to here, and perhaps is done with it."""
-    for kind in ("offsets", "commits") if is_committed else ("offsets",):
-        (folder / "checkpoint" / kind).mkdir(parents=True)
-        (folder / "checkpoint" / kind / "0").write_text(
-            f"v1\n{{}}\n{json.dumps(position.document())}\n"
-        )
-    return FlowState(folder)
 
 
 def vacuumed(table: Table) -> None:
@@ -54,7 +48,7 @@ def read_on(table: Table, start: Position) -> list[int]:
 def tidied(table: Table, *flows: FlowState) -> int:
     """How many files the table has after a look at it."""
     tidying = TableTidying(Lake(table.place.parent.parent), every=5, small_files_max=5)
-    tidying.look({NAME: 1}, flows)
+    tidying.look({NAME: 1}, list(map(Follower.of, flows)))
     vacuumed(table)
     return len(table.files())
 
@@ -79,12 +73,40 @@ def test_while_a_flow_reads_a_table_for_the_first_time_no_file_goes(
 
 
 def test_without_a_reader_all_files_are_joined(table: Table, tmp_path: Path) -> None:
-    unread = FlowState(tmp_path / "f")
+    unread = FlowState(tmp_path / "f" / "g1")
     assert tidied(table, unread) == 2, "the newest batch of the writer is left alone"
 
 
-def test_a_flow_that_begins_behind_a_version_has_read_that(tmp_path: Path) -> None:
-    state = FlowState(tmp_path / "f")
-    state.start_after({NAME: 3, "raw.x": 5})
-    other = flow_at(tmp_path / "g", Position(NAME, "id", 7))
-    assert read_by_all([state, other]) == {NAME: 3, "raw.x": 5}
+def test_the_log_is_kept_for_the_slowest_flow(table: Table, tmp_path: Path) -> None:
+    still = Position(NAME, table.table_id, 10)
+    tidied(table, flow_at(tmp_path / "f", still))
+    assert followed_up_to(table.place) == 10
+    tidied(table)
+    assert followed_up_to(table.place) is None
+
+
+def test_who_keeps_the_log_beyond_its_time_is_told_once(
+    table: Table, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in (table.place / "_delta_log").iterdir():
+        os.utime(path, (1e9, 1e9))
+    flow = Follower.of(flow_at(tmp_path / "shop/flows/f/g1", Position(NAME, table.table_id, 10)))
+    tidying = TableTidying(Lake(table.place.parent.parent))
+    for _ in range(2):
+        tidying.look({NAME: 1}, [flow])
+    (told,) = caplog.messages
+    assert "from version 11 on are kept for shop/flows/f/g1" in told
+
+
+def test_a_table_that_is_lost_does_not_keep_the_next_from_being_tidied(
+    table: Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    lake = Lake(table.place.parent.parent)
+    lost = lake.create("raw.lost", table.schema)
+    shutil.rmtree(lost.place)
+    tidying = TableTidying(lake, every=5, small_files_max=5)
+    for _ in range(2):
+        tidying.look({"raw.lost": 1, NAME: 1}, [])
+    assert len(table.files()) == 2
+    (told,) = caplog.messages
+    assert told.startswith("the files of raw.lost were not tidied")

@@ -31,6 +31,47 @@ def test_settings_of_a_project_around_the_folder_do_not_count(
     assert "1 test collected" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pyproject.toml", '[project]\nname = "shop"\n'),
+        ("setup.cfg", "[metadata]\nname = shop\n"),
+        ("tox.ini", "[tox]\n"),
+    ],
+)
+def test_files_of_other_tools_are_no_settings_of_pytest(
+    tmp_path: Path, name: str, content: str
+) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --unknown\n")
+    folder = write_folder(tmp_path, {"tests/test_a.py": "def test_a(): pass", name: content})
+    assert run_tests(folder, ["-q"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pyproject.toml", '[tool.pytest.ini_options]\naddopts = "--collect-only"\n'),
+        ("setup.cfg", "[tool:pytest]\naddopts = --collect-only\n"),
+        ("tox.ini", "[pytest]\naddopts = --collect-only\n"),
+        ("pytest.toml", '[pytest]\naddopts = ["--collect-only"]\n'),
+    ],
+)
+def test_settings_of_the_folder_count_wherever_they_are(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, content: str
+) -> None:
+    folder = write_folder(tmp_path, {"tests/test_a.py": "def test_a(): pass", name: content})
+    assert run_tests(folder, ["-q"]) == 0
+    assert "1 test collected" in capfd.readouterr().out
+
+
+def test_a_conftest_around_the_folder_is_not_loaded(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text("raise ValueError('another project')")
+    conftest = "import pytest\n@pytest.fixture\ndef own(): return 1\n"
+    test = "def test_a(own): assert own == 1"
+    folder = write_folder(tmp_path, {"conftest.py": conftest, "tests/test_a.py": test})
+    assert run_tests(folder, ["-q"]) == 0
+
+
 def test_a_folder_without_tests_says_where_they_belong(tmp_path: Path) -> None:
     with pytest.raises(PipelineError, match="no folder tests"):
         run_tests(write_folder(tmp_path, {}))
