@@ -7,6 +7,8 @@ import pytest
 
 from headrace.pipelines.stopping import StopRequest
 
+pytestmark = pytest.mark.usefixtures("heeds_hangups")
+
 
 def test_a_signal_asks_for_the_end_and_is_told_once(
     monkeypatch: pytest.MonkeyPatch,

@@ -14,6 +14,8 @@ from headrace.spark.starting import SIGNALS, StartCalledOff, ended_by_signals
 
 pytest.importorskip("pyspark")
 
+pytestmark = pytest.mark.usefixtures("heeds_hangups")
+
 DEAF = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
 
 
