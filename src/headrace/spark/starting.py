@@ -47,7 +47,7 @@ def ended_by_signals(
         with start.signals_taken():
             if is_stopped():
                 raise StartCalledOff
-            with _launches_noted(start.launched):
+            with _launches_noted(start):
                 yield
     except KeyboardInterrupt:
         start.call_off()
@@ -70,6 +70,8 @@ class _Start:
     def __init__(self, tell: Callable[[], object]) -> None:
         self.launched: list[Popen[bytes]] = []
         self.is_called_off = False
+        self._is_launching = False
+        self._is_asked = False
         self._tell = tell
 
     @contextmanager
@@ -85,9 +87,22 @@ class _Start:
 
     def _on_signal(self, *_: object) -> None:
         """Raise in whatever waits just now; a second signal does not disturb what follows."""
-        if not self.is_called_off:
+        if self._is_launching:
+            self._is_asked = True
+        elif not self.is_called_off:
             self.call_off()
             raise KeyboardInterrupt
+
+    @contextmanager
+    def launching(self) -> Iterator[None]:
+        """Heed signals when a process is noted: between its birth and that nobody would end it."""
+        self._is_launching = True
+        try:
+            yield
+        finally:
+            self._is_launching = False
+            if self._is_asked:
+                self._on_signal()
 
     def call_off(self) -> None:
         """End the JVM before PySpark asks it for anything on its way out.
@@ -123,14 +138,15 @@ class _Start:
 
 
 @contextmanager
-def _launches_noted(launched: "list[Popen[bytes]]") -> Iterator[None]:
+def _launches_noted(start: _Start) -> Iterator[None]:
     """Note each process that PySpark launches; it tells of a JVM only when that is ready."""
     from pyspark import java_gateway
 
     class Noted(Popen[bytes]):
         def __init__(self, *arguments: Any, **settings: Any) -> None:
-            super().__init__(*arguments, **settings)
-            launched.append(self)
+            with start.launching():
+                super().__init__(*arguments, **settings)
+                start.launched.append(self)
 
     launcher: Any = java_gateway
     usual, launcher.Popen = launcher.Popen, Noted

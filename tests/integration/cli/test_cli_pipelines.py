@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -62,14 +63,16 @@ def test_a_command_that_is_told_to_end_while_spark_starts_says_so_and_ends(
         stderr=subprocess.PIPE,
         text=True,
     )
+    jvm = tmp_path / "jvm"
     try:
-        jvm = tmp_path / "jvm"
         launched = int(eventually(lambda: jvm.read_text() if jvm.exists() else ""))
         process.send_signal(number)
         told = process.communicate(timeout=60)
     finally:
         process.kill()
-        process.communicate()
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(int(jvm.read_text()), signal.SIGKILL)
+        process.communicate(timeout=60)
     stopping = "starting Spark ...\n\nstopping the start of Spark ...\n"
     assert (process.returncode, *told) == (code, output, stopping + errors)
     assert not Path(f"/proc/{launched}").exists()

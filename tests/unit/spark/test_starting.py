@@ -61,6 +61,22 @@ def test_a_signal_ends_a_start_of_spark_with_its_jvm(
     assert (told, launched[0].returncode) == (["stopping"], -signal.SIGTERM)
 
 
+def test_a_signal_that_meets_the_birth_of_the_jvm_ends_that_too(
+    launched: "list[Popen[bytes]]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    born = Popen.__init__
+
+    def born_into_a_signal(self: "Popen[bytes]", *arguments: Any, **settings: Any) -> None:
+        born(self, *arguments, **settings)
+        launched.append(self)
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(Popen, "__init__", born_into_a_signal)
+    with pytest.raises(StartCalledOff), ended_by_signals(lambda: None):
+        launch([], "sleep", "60")
+    assert launched[0].returncode == -signal.SIGTERM
+
+
 def test_a_jvm_that_does_not_end_by_itself_is_killed(launched: "list[Popen[bytes]]") -> None:
     def start() -> None:
         with ended_by_signals(lambda: None):
