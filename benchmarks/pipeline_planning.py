@@ -26,6 +26,7 @@ from headrace.pipelines.analysing.graph import graph_of
 from headrace.pipelines.drawing.svg import svg_of
 from headrace.pipelines.model import ZONES
 from headrace.pipelines.project import load
+from headrace.pipelines.spark_sessions import dry_run_settings
 from headrace.spark.session import open_session
 
 SETTINGS = """
@@ -110,7 +111,8 @@ def main() -> int:
         folder = Path(directory)
         write_pipeline(folder, arguments.tables)
         with clock.timed("session start"):
-            spark = open_session("planning", "local[2]", {"spark.local.dir": directory})
+            settings = {"spark.local.dir": directory, **dry_run_settings({})}
+            spark = open_session("planning", "local[2]", settings)
         jvm = int(spark._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
         for number in range(arguments.rounds):
             print(f"round {number + 1}: {arguments.tables} tables, load {os.getloadavg()[0]:.1f}")

@@ -30,7 +30,7 @@ DONE = ("headrace spark warm", "headrace up")
 def here(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A new folder to type in, where commands have the session of the tests for their own."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(spark_sessions, "open_spark", lambda pipelines: spark)
+    monkeypatch.setattr(spark_sessions, "open_spark", lambda pipelines, **_: spark)
     monkeypatch.setattr(commands, "session_for", lambda *_: nullcontext(spark))
 
     def run_tests(folder: Path, arguments: Sequence[str]) -> int:

@@ -123,7 +123,7 @@ def check(
     if not no_spark and not any(report.problems for report in reports):
         if not as_json:
             _tell_start()
-        spark = open_spark(pipelines)
+        spark = open_spark(pipelines, is_dry_run=True)
         reports = [checking.analysed(report, spark) for report in reports]
     if as_json:
         print_json([_report_values(report) for report in reports])

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.state import state_of
+from headrace.spark.class_archive import DRIVER_OPTIONS
 from headrace.spark.connect import is_connect_url
 from headrace.spark.starting import ended_by_signals
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _LOG_BYTES_MAX = 10 << 20
 _CALLED_OFF = b"\nstopping the start of Spark ...\n"
+_ONE_COMPILER = "-XX:TieredStopAtLevel=1"
+"""A dry run is over before the better compiler pays, which takes half of all that it costs."""
 
 Tell = Callable[[], None]
 
@@ -65,7 +68,10 @@ def session_for(
 
 
 def open_spark(
-    pipelines: Sequence[Pipeline], is_stopped: Callable[[], bool] = _never
+    pipelines: Sequence[Pipeline],
+    is_stopped: Callable[[], bool] = _never,
+    *,
+    is_dry_run: bool = False,
 ) -> "SparkSession":
     """One session for all pipelines: starting it takes longer than most of what they do.
 
@@ -77,6 +83,8 @@ def open_spark(
     settings: dict[str, str] = {}
     for pipeline in pipelines:
         settings |= pipeline.settings.spark
+    if is_dry_run:
+        settings |= dry_run_settings(settings)
     name = ", ".join(pipeline.settings.name for pipeline in pipelines)
     master = pipelines[0].settings.master
     with (
@@ -86,6 +94,11 @@ def open_spark(
         if not is_connect_url(master):
             find_java()
         return open_session(name, master, settings)
+
+
+def dry_run_settings(given: Mapping[str, str]) -> dict[str, str]:
+    """What a session that only plans has besides; options of the user's come later, and win."""
+    return {DRIVER_OPTIONS: f"{_ONE_COMPILER} {given.get(DRIVER_OPTIONS, '')}".rstrip()}
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def test_a_wrong_pipeline_fails_the_check_before_spark_is_started(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opening = "headrace.pipelines.spark_sessions.open_spark"
-    monkeypatch.setattr(opening, lambda _: pytest.fail("started"))
+    monkeypatch.setattr(opening, lambda *_, **__: pytest.fail("started"))
     folder = write_folder(tmp_path, {"a.sql": TABLE.replace("orders", "odrers")})
     assert call("check", folder, "--offline") == 1
     output = capsys.readouterr()
