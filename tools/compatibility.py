@@ -2,6 +2,7 @@
 
 The list comes from the broker's own table of APIs and from the first sentence of each handler,
 so it says what the code does. What Kafka speaks is what a stock Kafka 4.3 broker advertises.
+Engines that connect are listed with the test that shows it, or as not tried.
 """
 
 import argparse
@@ -56,6 +57,25 @@ LIMITS = (
     "Texts of error messages are our own; codes are Kafka's.",
 )
 
+_JAVA = "Kafka's Java consumer and producer"
+ENGINES = (
+    (
+        "Spark",
+        '`format("headrace")`, the default here: our own client',
+        "spark/test_source_stream.py",
+    ),
+    ("Spark", f'`format("kafka")`, the stock connector: {_JAVA}', "spark/test_stock_connector.py"),
+    ("Kafka Streams", _JAVA, "integration/test_streams_groups.py"),
+    ("ksqlDB", "Kafka Streams", None),
+    ("Flink", f"its Kafka connector: {_JAVA}", None),
+    ("Beam, and Google Dataflow, which runs it", f"KafkaIO: {_JAVA}", None),
+    ("Samza", f"its Kafka system: {_JAVA}", None),
+    ("Storm", f"storm-kafka-client: {_JAVA}", None),
+    ("Databricks, Google Dataproc, Amazon EMR, Azure HDInsight", "Spark's stock connector", None),
+    ("Azure Stream Analytics", "a Kafka input and output of its own", None),
+)
+"""Processing engines, what each speaks to a broker with, and the test that does, if any."""
+
 HEAD = """\
 # Compatibility
 
@@ -94,6 +114,10 @@ def render() -> str:
         "\n".join(f"- {limit}" for limit in LIMITS) + "\n",
         "## Not yet\n",
         table(["key", "API", "Kafka's versions"], [missing_row(key) for key in missing]),
+        "## Processing engines\n",
+        "An engine connects by the protocol, with the client that it has for Kafka. Of those that "
+        "were not tried here\nnothing is known but that the APIs above are there.\n",
+        table(["engine", "client", "tried here"], [engine_row(*engine) for engine in ENGINES]),
     ]
     return "\n".join(parts)
 
@@ -106,6 +130,10 @@ def served_row(entry: Entry) -> list[str]:
 
 def missing_row(key: int) -> list[str]:
     return [str(key), name(ApiKey(key)), versions(KAFKA[key])]
+
+
+def engine_row(engine: str, client: str, test: str | None) -> list[str]:
+    return [engine, client, "not tried" if test is None else f"yes: `tests/{test}`"]
 
 
 def purpose(entry: Entry) -> str:

@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import which
 
 ROOT = Path(__file__).resolve().parent.parent
 PIPELINE = ROOT / "examples" / "pipelines" / "access_logs"
@@ -134,7 +135,7 @@ def find_java() -> bool:
         return True
     except HeadraceError as error:
         reason = str(error)
-    if os.geteuid() == 0 and Path("/usr/bin/apt-get").exists():
+    if os.geteuid() == 0 and which("apt-get") is not None:
         say(f"no Java runtime here: installing {JAVA_PACKAGE} ...")
         environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
         for words in (["update", "-qq"], ["install", "-qq", "--no-install-recommends"]):

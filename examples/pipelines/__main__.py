@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from examples.pipelines.checking import differences, load
-from examples.pipelines.feeding import feed
+from examples.pipelines.feeding import PARTITIONS, feed
 from headrace.lake.catalog import Lake
 from headrace.pipelines import commands
 from headrace.testing.process import BrokerProcess
@@ -38,6 +38,11 @@ def run(name: str, bootstrap: str, lake: Path, spark: "SparkSession | None" = No
     overrides = commands.Overrides(bootstrap=bootstrap, lake=str(lake))
     commands.run([FOLDER / name], is_once=True, overrides=overrides, spark=spark)
     return differences(FOLDER / name, Lake(lake), bootstrap)
+
+
+def own_broker(place: Path) -> BrokerProcess:
+    """A broker for examples; topics that their sinks make have as many partitions as the others."""
+    return BrokerProcess(place, {"num.partitions": PARTITIONS})
 
 
 def show(name: str, lake: Lake) -> None:
@@ -60,7 +65,7 @@ def main() -> None:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         bootstrap, lake = given.bootstrap, given.lake or place / "lake"
         if bootstrap is None:
-            bootstrap = stack.enter_context(BrokerProcess(place)).bootstrap_servers
+            bootstrap = stack.enter_context(own_broker(place)).bootstrap_servers
         wrong = run(given.name, bootstrap, lake)
         show(given.name, Lake(lake))
     if wrong:

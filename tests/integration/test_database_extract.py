@@ -3,6 +3,7 @@
 import json
 import random
 import sqlite3
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -73,6 +74,26 @@ def test_ranges_of_keys_meet_without_gap_or_overlap(
     monkeypatch.setattr(extract, "RANGE", 7)
     ids = [json.loads(r.value)["id"] for r in extract.changed_rows(database[0], DAYS[0], DAYS[1])]
     assert ids == list(range(generate.ORDERS_A_DAY))
+
+
+def test_keys_below_zero_are_read_too(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(database, days=1)
+    _, connection, _ = database
+    connection.execute("UPDATE orders SET id = id - 100")
+    connection.commit()
+    monkeypatch.setattr(extract, "RANGE", 7)
+    ids = [json.loads(r.value)["id"] for r in extract.changed_rows(database[0], DAYS[0], DAYS[1])]
+    assert ids == list(range(-100, generate.ORDERS_A_DAY - 100))
+
+
+def test_who_lacks_postgresqls_client_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It comes with the tools of developers, and not with the package."""
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    rows = extract.changed_rows("postgresql://me@host/shop", DAYS[0], DAYS[1])
+    with pytest.raises(SystemExit, match=r"pip install 'psycopg\[binary\]'"):
+        next(rows)
 
 
 def test_both_databases_tell_the_same(tmp_path: Path, postgres_url: str) -> None:

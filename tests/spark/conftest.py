@@ -40,7 +40,7 @@ KILLS = {"test_pipeline_kills.py", "test_sink_kills.py"}
 """Files whose tests kill drivers that they have started."""
 PROCESSES = {
     *("test_make_run.py", "test_secrets.py", "test_sink_epochs.py", "test_sink_on_kafka.py"),
-    "test_stock_connector.py",
+    *("test_stock_connector.py", "test_template_tests.py"),
 }
 """Files whose tests do without the shared session; most start JVMs of their own, and wait."""
 APART = {"clusters": CLUSTERS, "kills": KILLS, "processes": PROCESSES}

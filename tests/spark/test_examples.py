@@ -1,12 +1,14 @@
 """Every example from its records to its tables: the numbers that its README tells come out."""
 
 import itertools
+import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
@@ -14,10 +16,17 @@ import pytest
 from examples.pipelines import __main__ as examples
 from examples.pipelines.access_logs import generate
 from examples.pipelines.checking import load
-from examples.pipelines.feeding import feed
+from examples.pipelines.customer_voice.generate import PRODUCTS
+from examples.pipelines.database_to_warehouse import generate as shop
+from examples.pipelines.feeding import Record, feed
+from examples.pipelines.iot_sensors import generate as sensors
+from headrace.client.cluster import NoSuchTopic
+from headrace.client.reader import RecordReader, Start
 from headrace.lake.catalog import Lake
 from headrace.pipelines import commands
 from headrace.testing.process import BrokerProcess
+from tests import postgres
+from tests.spark.pipeline_folders import Continuously, Folder, eventually
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,12 +35,13 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(600)  # A whole pipeline with all its tables each.
 
 RunExample = Callable[[str], list[str]]
+ALARMS = "sensor-alarms"
 
 
 @pytest.fixture(scope="module")
 def broker_of_examples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """Examples name their topics themselves, so no other test may have used them."""
-    with BrokerProcess(tmp_path_factory.mktemp("examples")) as started:
+    with examples.own_broker(tmp_path_factory.mktemp("examples")) as started:
         yield started
 
 
@@ -87,6 +97,12 @@ def test_endless_traffic_loses_and_doubles_nothing(
         "trusted": len(lines),
         "refined": len(lines),
     }
+    letters = records_of(bootstrap, "access-log-refused")
+    assert sorted(letter.value().decode() for letter in letters) == sorted(
+        record.value for record in sent if record.key in malformed
+    )
+    reasons = {dict(letter.headers())["headrace.reason"] for letter in letters}
+    assert reasons == {b"not a line in the combined log format"}
 
 
 def test_endless_traffic_is_the_files_lines_as_of_now() -> None:
@@ -113,7 +129,7 @@ def test_a_bank_knows_its_customers_and_is_warned_of_fraud(run_example: RunExamp
 
 
 def test_flight_status(run_example: RunExample) -> None:
-    """USE-1, ARC-8: many systems report to one topic, and one answer comes out."""
+    """USE-1, ARC-8: a system more is a source, a reader more a flow, and one answer comes out."""
     assert run_example("flight_status") == []
 
 
@@ -132,9 +148,62 @@ def test_iot_sensors(run_example: RunExample) -> None:
     assert run_example("iot_sensors") == []
 
 
-def test_mails_and_posts_become_one_table(run_example: RunExample) -> None:
-    """USE-13, ARC-6, ARC-7: unlike sources in one format, near real time, a topic by product."""
+def test_readings_of_now_reach_tables_and_alarms_while_the_sensors_pipeline_runs(
+    spark: "SparkSession", own_broker: BrokerProcess, tmp_path: Path
+) -> None:
+    """USE-13, ARC-3: near real time, but for the minute that its tables may wait."""
+    path = tmp_path / "iot_sensors"
+    shutil.copytree(examples.FOLDER / "iot_sensors", path, ignore=shutil.ignore_patterns("lake"))
+    settings = (path / "pipeline.toml").read_text()
+    (path / "pipeline.toml").write_text(settings.replace('"1 minute"', '"1 second"'))
+    folder = Folder(path, own_broker, spark)
+    bootstrap = own_broker.bootstrap_servers
+    now = datetime(2026, 3, 2, 15, tzinfo=UTC)
+
+    def arrive(sensor: str, heat: float) -> None:
+        """Send a reading, and wait until it is everywhere."""
+        reading = f"{sensor},temperature,{heat},{now.isoformat()}"
+        feed(bootstrap, [Record(sensors.TOPIC, sensor, reading)], sensors.TOPICS)
+        eventually(lambda: heat in alarms(), f"an alarm of {heat}")
+        eventually(lambda: heat in values("trusted.sensors", "value"), f"{heat} as the last one")
+        eventually(lambda: heat in values("refined.sensor_windows", "most"), f"{heat} in windows")
+
+    def alarms() -> list[float]:
+        running.check()
+        try:
+            return [json.loads(one.value())["value"] for one in records_of(bootstrap, ALARMS)]
+        except NoSuchTopic:
+            return []  # The first alarm makes it.
+
+    def values(table: str, column: str) -> list[float]:
+        running.check()
+        return folder.rows(table, column) if table in folder.lake.names() else []
+
+    feed(bootstrap, [], sensors.TOPICS)
+    with Continuously([folder]) as running:
+        arrive("bed-1", 75.5)
+        arrive("bed-2", 81.0)
+    running.check()
+
+
+def test_mails_and_posts_become_one_table(
+    run_example: RunExample, broker_of_examples: BrokerProcess, tmp_path: Path
+) -> None:
+    """USE-13, ARC-6, ARC-7: unlike sources in one format, near real time, a topic by product.
+
+    All of one product are in one partition, in the order of the table.
+    """
     assert run_example("customer_voice") == []
+    sent = records_of(broker_of_examples.bootstrap_servers, "complaints")
+    places = {(record.key().decode(), record.partition()) for record in sent}
+    assert len({partition for _, partition in places}) > 1
+    assert sorted(product for product, _ in places) == sorted(PRODUCTS)
+    voices = Lake(tmp_path).table("trusted.voices").rows(where="mood = 'complaint'").to_pylist()
+    for product in PRODUCTS:
+        of_product = (json.loads(one.value()) for one in sent if one.key() == product.encode())
+        assert [(one["author"], one["channel"]) for one in of_product] == [
+            (voice["author"], voice["channel"]) for voice in voices if voice["product"] == product
+        ]
 
 
 def test_a_database_to_the_warehouse(run_example: RunExample) -> None:
@@ -142,10 +211,39 @@ def test_a_database_to_the_warehouse(run_example: RunExample) -> None:
     assert run_example("database_to_warehouse") == []
 
 
+def test_postgresql_to_the_warehouse(
+    spark: "SparkSession",
+    own_broker: BrokerProcess,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ARC-3: another database comes to the same tables."""
+    bin_folder = postgres.programs()
+    if bin_folder is None:
+        pytest.skip("there is no PostgreSQL here; Debian has it in the package postgresql")
+    import psycopg
+
+    with postgres.running(bin_folder) as url, closing(psycopg.connect(url)) as database:
+        database.execute(shop.CREATE.format(time="TIMESTAMPTZ"))
+        monkeypatch.setattr(shop, "records", lambda: shop.windows(url, database, "%s"))
+        bootstrap = own_broker.bootstrap_servers
+        assert examples.run("database_to_warehouse", bootstrap, tmp_path / "lake", spark) == []
+
+
 def test_every_example_is_tested() -> None:
     text = Path(__file__).read_text(encoding="utf-8")
     tested = set(re.findall(r'run(?:_example)?\("(\w+)"', text))
     assert tested == set(examples.NAMES)
+
+
+def records_of(bootstrap: str, topic: str) -> list[Any]:
+    """The committed records of a topic, each partition's in order."""
+    found: list[Any] = []
+    with closing(RecordReader(bootstrap, topic, {"isolation.level": "read_committed"})) as reader:
+        reader.assign(Start(from_beginning=True), reader.partitions())
+        while not reader.is_at_end:
+            found += reader.read()
+    return sorted(found, key=lambda record: (record.partition(), record.offset()))
 
 
 def counted(lake: Path) -> dict[str, int]:

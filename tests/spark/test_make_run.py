@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from headrace.client.producer import Producer
 from headrace.lake.catalog import Lake
 from tests.processes import descendants
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = "refined.traffic_by_minute"
+READY = re.compile(r"^Headrace is ready on (\S+)$", re.MULTILINE)
+PIPELINE = "access-logs:"
+"""What lines of the running pipeline begin with."""
 LIVE = re.compile(
     r"^access-logs: raw [1-9][\d,]*/[\d,]+  staging [\d,]+/[\d,]+  trusted [\d,]+/[\d,]+"
     r"  refined [1-9][\d,]*/[\d,]+  in/out  (quarantined [\d,]+  )?lag [\d,]+  [\d,]+ rows/s$",
@@ -27,7 +31,10 @@ END_S = 30.0
 
 @pytest.mark.timeout(300)
 def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: Path) -> None:
-    """USE-4: the pipeline of access logs, live: rows of each zone, lag, what is refused, a rate."""
+    """USE-4: the pipeline of access logs, live: rows of each zone, lag, what is refused, a rate.
+
+    The node does not wait for Spark: it takes records while the pipeline has nothing to tell yet.
+    """
     lake, output = tmp_path / "lake", tmp_path / "output.txt"
     command = [sys.executable, "tools/run.py", "--listen", "127.0.0.1:0"]
     command += [
@@ -43,6 +50,9 @@ def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: 
     with output.open("w") as file:
         run = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=file)
     try:
+        with Producer(address_in(output, run)) as producer:
+            producer.send("early", "a record").result(END_S)
+        assert PIPELINE not in output.read_text(), "the node has waited for Spark"
         deadline = time.monotonic() + WAIT_S
         while not (requests_in(lake) and LIVE.search(output.read_text())):
             assert run.poll() is None, output.read_text()
@@ -67,6 +77,16 @@ def test_traffic_reaches_the_refined_table_and_ctrl_c_ends_everything(tmp_path: 
     while [pid for pid in children if is_alive(pid)]:
         assert time.monotonic() < deadline, "processes stayed behind"
         time.sleep(0.2)
+
+
+def address_in(output: Path, run: "subprocess.Popen[bytes]") -> str:
+    """Where the node listens, as soon as it says so."""
+    deadline = time.monotonic() + WAIT_S
+    while (ready := READY.search(output.read_text())) is None:
+        assert run.poll() is None, output.read_text()
+        assert time.monotonic() < deadline, output.read_text()
+        time.sleep(0.05)
+    return ready[1]
 
 
 def requests_in(lake: Path) -> int:

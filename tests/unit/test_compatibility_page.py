@@ -24,3 +24,10 @@ def test_what_is_served_has_kafkas_versions() -> None:
     tool = runpy.run_path(str(ROOT / "tools" / "compatibility.py"))
     for key, entry in tool["APIS"].items():
         assert entry.advertised == tool["KAFKA"].get(key, (0, 0))
+
+
+def test_an_engine_is_called_tried_only_where_a_test_is_named_that_there_is() -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "compatibility.py"))
+    tried = {test for _, _, test in tool["ENGINES"]} - {None}
+    assert tried
+    assert {test for test in tried if not (ROOT / "tests" / test).is_file()} == set()

@@ -1,4 +1,7 @@
-"""Lines parsed into columns; those that are no lines of an access log go to quarantine."""
+"""Lines parsed into columns; those that are no lines of an access log go to quarantine.
+
+They go to a topic of dead letters, too, for whoever runs the servers.
+"""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -11,7 +14,11 @@ COMBINED = (
 """Address, time, method, path, status, bytes and agent in the combined log format."""
 
 
-@table(name="staging.access_log", comment="One row for each request")
+@table(
+    name="staging.access_log",
+    comment="One row for each request",
+    dead_letter_topic="access-log-refused",
+)
 def access_log() -> DataFrame:
     line = F.col("value").cast("string")
 

@@ -33,24 +33,24 @@ def changed_rows(database: str, since: dt.datetime, until: dt.datetime) -> Itera
     is_postgres = database.startswith(("postgres://", "postgresql://"))
     connection = _postgres(database) if is_postgres else sqlite3.connect(database)
     mark = "%s" if is_postgres else "?"
-    query = (
-        f"SELECT {', '.join(COLUMNS)} FROM orders"
-        f" WHERE updated_at >= {mark} AND updated_at < {mark} AND id > {mark}"
-        f" ORDER BY id LIMIT {RANGE}"
-    )
+    window = f"updated_at >= {mark} AND updated_at < {mark}"
+    bounds = _bounds(since, until, is_postgres=is_postgres)
     with closing(connection):
-        last = -1
-        while rows := _rows(
-            connection, query, (*_bounds(since, until, is_postgres=is_postgres), last)
-        ):
+        rows = _rows(connection, window, bounds)
+        while rows:
             for row in rows:
                 value = dict(zip(COLUMNS, row, strict=True))
                 yield Record(TOPIC, str(value["id"]), json.dumps(value, default=_plain))
-            last = rows[-1][0]
+            rows = _rows(connection, f"{window} AND id > {mark}", (*bounds, rows[-1][0]))
 
 
 def _postgres(url: str) -> Any:
-    import psycopg
+    try:
+        import psycopg
+    except ImportError as error:
+        raise SystemExit(
+            f"PostgreSQL is read through psycopg ({error}); run: pip install 'psycopg[binary]'"
+        ) from error
 
     try:
         return psycopg.connect(url)
@@ -59,7 +59,10 @@ def _postgres(url: str) -> Any:
         raise ValueError("that is no address: write postgresql://user@host:5432/name") from None
 
 
-def _rows(connection: Any, query: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+def _rows(connection: Any, condition: str, arguments: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """The rows with the lowest keys that fulfil it."""
+    columns = ", ".join(COLUMNS)
+    query = f"SELECT {columns} FROM orders WHERE {condition} ORDER BY id LIMIT {RANGE}"
     with closing(connection.cursor()) as cursor:
         cursor.execute(query, arguments)
         found: list[tuple[Any, ...]] = cursor.fetchall()

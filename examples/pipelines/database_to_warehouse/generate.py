@@ -27,20 +27,24 @@ DAYS = tuple(
 ORDERS_A_DAY = 200
 
 
-def records(seed: int = 3) -> Iterator[Record]:
-    """What changed in each day, told at its end; the second day's window is read twice."""
+def records() -> Iterator[Record]:
+    """Three days of a SQLite file."""
     with tempfile.TemporaryDirectory() as directory:
         path = str(Path(directory) / "shop.db")
         with closing(sqlite3.connect(path)) as database:
             database.execute(CREATE.format(time="TEXT"))
-            chance = random.Random(seed)
-            for number, (since, until) in enumerate(itertools.pairwise(DAYS)):
-                for statement, row in changes(chance, number, since):
-                    database.execute(statement, row)
-                database.commit()
-                yield from changed_rows(path, since, until)
-                if number == 1:
-                    yield from changed_rows(path, since, until)
+            yield from windows(path, database)
+
+
+def windows(name: str, database: Any, mark: str = "?", seed: int = 3) -> Iterator[Record]:
+    """What changed in each day, told at its end; the second day's window is read twice."""
+    chance = random.Random(seed)
+    for number, (since, until) in enumerate(itertools.pairwise(DAYS)):
+        for statement, row in changes(chance, number, since):
+            database.execute(statement.replace("?", mark), row)
+        database.commit()
+        for _ in range(2 if number == 1 else 1):
+            yield from changed_rows(name, since, until)
 
 
 def changes(

@@ -1,5 +1,7 @@
 """Two days of flights of three airlines, reported by several systems in no particular order.
 
+Airlines and airports report in JSON, the tower in CSV, to a topic of its own.
+
 python -m examples.pipelines.flight_status.generate
 """
 
@@ -9,8 +11,8 @@ from collections.abc import Iterator
 
 from examples.pipelines.feeding import Record, event, main
 
-TOPIC = "flight-events"
-TOPICS = (TOPIC,)
+EVENTS, TOWER = "flight-events", "tower-reports"
+TOPICS = (EVENTS, TOWER)
 DAYS = (dt.date(2026, 3, 2), dt.date(2026, 3, 3))
 AIRLINES = ("HR", "KF", "SP")
 FLIGHTS = 30
@@ -38,7 +40,9 @@ def _reports(chance: random.Random, flight: str, day: dt.date) -> Iterator[Recor
     for step in range(chance.randrange(4)):
         expected += dt.timedelta(minutes=max(0, round(chance.gauss(4, 12))))
         reported = scheduled - dt.timedelta(minutes=60 - 10 * step)
-        yield _report(flight, day, "delayed", gate, scheduled, expected, reported)
+        is_of_tower = step == 2  # It knows last of all how long a flight still waits.
+        report = _tower_report if is_of_tower else _report
+        yield report(flight, day, "delayed", gate, scheduled, expected, reported)
     fate = chance.random()
     if fate < 0.04:
         yield _report(flight, day, "cancelled", gate, scheduled, expected, scheduled)
@@ -56,7 +60,7 @@ def _report(
     reported: dt.datetime,
 ) -> Record:
     return event(
-        TOPIC,
+        EVENTS,
         flight,
         flight=flight,
         day=day.isoformat(),
@@ -66,6 +70,11 @@ def _report(
         expected_at=expected.isoformat(),
         reported_at=reported.isoformat(),
     )
+
+
+def _tower_report(flight: str, day: dt.date, *fields: str | dt.datetime) -> Record:
+    texts = [field if isinstance(field, str) else field.isoformat() for field in fields]
+    return Record(TOWER, flight, ",".join([flight, day.isoformat(), *texts]))
 
 
 if __name__ == "__main__":

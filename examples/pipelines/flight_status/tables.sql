@@ -1,5 +1,8 @@
 CREATE STREAMING TABLE staging.flight_events AS SELECT * FROM STREAM(sources.flight_events);
 
+CREATE FLOW tower AS INSERT INTO staging.flight_events BY NAME
+SELECT * FROM STREAM(sources.tower_reports);
+
 CREATE STREAMING TABLE trusted.flights
   COMMENT 'Flights as last reported; a report that comes late does not undo a newer one';
 
@@ -38,3 +41,11 @@ AS SELECT
   count_if(answer = 'cancelled') AS cancelled
 FROM refined.flight_status
 GROUP BY ALL;
+
+CREATE SINK gate_displays TOPIC 'gate-displays' FORMAT json;
+
+-- A reader more is a flow more: displays at the gates follow what changes.
+CREATE FLOW displays AS INSERT INTO gate_displays BY NAME
+SELECT gate AS key, gate, flight, day, status, expected_at
+FROM STREAM(staging.flight_events)
+WHERE status IN ('delayed', 'cancelled');

@@ -12,6 +12,10 @@ from headrace.spark.source.errors import InvalidOption
 
 EARLIEST = -2
 LATEST = -1
+BY_TIMESTAMP = "ByTimestamp"
+"""How the names of options end that have times in the place of offsets."""
+_WORDS = {"startingOffsets": "earliest, latest or ", "endingOffsets": "latest or "}
+"""What may stand in the place of JSON."""
 
 
 class TopicPartition(NamedTuple):
@@ -43,11 +47,6 @@ def to_spark(positions: Mapping[TopicPartition, int]) -> dict[str, dict[str, int
     for place in sorted(positions):
         kept.setdefault(place.topic, {})[str(place.partition)] = positions[place]
     return kept
-
-
-_WORDS = {"startingOffsets": "earliest, latest or ", "endingOffsets": "latest or "}
-"""What may stand in the place of JSON."""
-_BY_TIMESTAMP = "ByTimestamp"
 
 
 def parse_numbers(option: str, text: str) -> Positions:
@@ -96,13 +95,13 @@ def check_same_partitions(
         codes = "; -2 stands for the earliest offset, -1 for the latest"
         raise InvalidOption(
             f"{option} {what}: name every partition of the topics that are read"
-            f"{'' if option.endswith(_BY_TIMESTAMP) else codes}"
+            f"{'' if option.endswith(BY_TIMESTAMP) else codes}"
         )
 
 
 def _example(option: str) -> str:
     """What the option takes; an end cannot be the earliest offset, and a time is no code."""
-    if option.endswith(_BY_TIMESTAMP):
+    if option.endswith(BY_TIMESTAMP):
         return '{"orders": {"0": 1767225600000, "1": 1767225600000}}, in milliseconds since 1970'
     code = LATEST if option.startswith("ending") else EARLIEST
     return f'{{"orders": {{"0": 12, "1": {code}}}}}'

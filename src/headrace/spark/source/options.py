@@ -20,6 +20,7 @@ from headrace.spark.option_names import (
 from headrace.spark.refuge import OPTION, Refuge
 from headrace.spark.source.errors import InvalidOption
 from headrace.spark.source.offsets import (
+    BY_TIMESTAMP,
     EARLIEST,
     LATEST,
     Positions,
@@ -85,6 +86,11 @@ class Bound:
     timestamp_ms: int | None = None
     timestamps_ms: Positions | None = None
     unmatched: Unmatched = Unmatched.LATEST
+
+    @property
+    def moves_on(self) -> bool:
+        """Whether it is a later offset when it is asked for later."""
+        return LATEST in (self.everywhere, *(self.offsets or {}).values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +252,7 @@ class _Reader:
             if not 0 <= at_ms <= _TIMESTAMP_MS_MAX:
                 raise InvalidOption(
                     f"{name} has {at_ms} for {place}; times are milliseconds since 1970, and the"
-                    f" earliest and latest offset are said by {name.removesuffix('ByTimestamp')}"
+                    f" earliest and latest offset are said by {name.removesuffix(BY_TIMESTAMP)}"
                 )
         return found
 

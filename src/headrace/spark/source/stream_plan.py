@@ -54,6 +54,14 @@ class StreamPlan:
         """Where the stream begins: resolved once, and the same whenever it is asked for."""
         if self._kept is None:
             subscription = self._options.subscription
+            if self._path is None and self._options.start.moves_on:
+                logger.warning(
+                    "a stream of %s starts at the latest offsets, and nothing keeps them: after a"
+                    " crash in its first batch it may begin later and pass records over. Set the"
+                    " option startsLocation to a folder of the query's own, such as the one above"
+                    " its checkpoint",
+                    subscription.pattern or ", ".join(subscription.names() or ()),
+                )
             places = places_of(self._topics(), subscription)
             positions = resolved(self._brokers, places, self._options.start)
             self._kept = starts.Starts(positions, dict(self._topic_ids))

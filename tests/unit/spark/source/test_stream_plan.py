@@ -177,3 +177,29 @@ def test_partitions_that_a_new_topic_has_not_are_forgotten(tmp_path: Path) -> No
     cluster.ends = (3, 7)
     driver.trigger(Moment.COMMITTED)
     assert driver.log[-2:] == [{FIRST: 0}, {FIRST: 3, SECOND: 7}]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_warned"),
+    [
+        ({}, True),
+        ({"startingOffsets": "latest"}, True),
+        ({"startingOffsets": '{"orders": {"0": -1}}'}, True),
+        ({"startingOffsets": "earliest"}, False),
+        ({"startingOffsets": '{"orders": {"0": 2}}'}, False),
+        ({"startsLocation": "kept"}, False),
+    ],
+)
+def test_who_starts_at_the_end_and_keeps_it_nowhere_is_warned_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    options: dict[str, str],
+    is_warned: bool,
+) -> None:
+    """After a crash in the first batch the end is another one."""
+    monkeypatch.chdir(tmp_path)
+    given = {"kafka.bootstrap.servers": "h:1", "subscribe": "orders", **options}
+    plan = StreamPlan(parse(given, is_streaming=True), cast(Any, Cluster(5)))
+    assert plan.initial() == plan.initial()
+    assert caplog.text.count("a stream of orders starts at the latest offsets") == is_warned
