@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.processes import cpu_seconds, resident_megabytes
-from benchmarks.spark_targets import above, verdict
+from benchmarks.spark_targets import LOOKUP_NAME, above, verdict
 from benchmarks.workloads import Figure
 from headrace.lake.catalog import Lake
 from headrace.lake.tables import Table
@@ -88,7 +88,7 @@ def lookup_figures(
     process: subprocess.Popen[str], port: int, rows: int, lookups: int, askers: int
 ) -> list[Figure]:
     """Lookups by key, so many askers at once."""
-    name = f"lookup by key, {askers} asking"
+    name = LOOKUP_NAME.format(askers)
     before = cpu_seconds(process.pid)
     began = time.perf_counter()
     with ThreadPoolExecutor(askers) as threads:

@@ -30,6 +30,7 @@ from benchmarks.spark_targets import WORKER, missed, verdict
 from benchmarks.workloads import FAST_PRODUCER, QUIET, Figure
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
+from headrace.spark.jars import CONNECTOR
 from headrace.spark.session import open_session
 from headrace.testing.process import BrokerProcess
 
@@ -43,13 +44,6 @@ RECORD_BYTES = 100
 LIVE_RECORDS_PER_SECOND = 1_000
 SCHEMA = "id LONG, user STRING, amount DOUBLE, at LONG, note STRING"
 SCHEMA_NAMES = ("id", "user", "amount", "at", "note")
-
-CONNECTOR = (
-    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
-    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
-    "org.apache.kafka:kafka-clients:3.9.2",
-    "org.apache.commons:commons-pool2:2.13.1",
-)
 
 
 @dataclass(frozen=True, slots=True)

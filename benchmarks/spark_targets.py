@@ -25,7 +25,9 @@ class Bound:
 
 WORKER = Bound("largest Python worker so far", "MB", 600)
 PLANNING = Bound("check with Spark", "s", 10)
-LOOKUP = Bound("lookup by key, 1 asking", "ms", 10)
+LOOKUP_NAME = "lookup by key, {} asking"
+"""The name of the figures, whose place is for how many ask at once."""
+LOOKUP = Bound(LOOKUP_NAME.format(1), "ms", 10)
 """With several, they and the server share the processors; their figures are only shown."""
 BOUNDS = (WORKER, PLANNING, LOOKUP)
 

@@ -165,7 +165,7 @@ class Layers:
         place, schema = self.input.place, self.input.schema
         batches = (
             batch
-            for file in self.input.arrived(version)
+            for file in self.input.files_as_arrived(version)
             for batch in read_batches(place, file, schema, ())
         )
         rows = [row for batch in batches for row in batch.to_pylist()]

@@ -63,8 +63,7 @@ class Capture:
     done: Callable[[Captured], None]
     writes_empty: bool = False
     clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
-    files: int = 0
-    """How many were completed."""
+    files_completed: int = 0
     _partitions: dict[int, PartitionCapture] = field(default_factory=dict)
     _uncommitted: dict[int, int] = field(default_factory=dict)
     _lock: OpenFile | None = None
@@ -173,7 +172,7 @@ class Capture:
             partition.file = partition.window = None
             partition.silent_since_ms = self.clock_ms()
             self._uncommitted[partition.number] = partition.next_offset
-            self.files += 1
+            self.files_completed += 1
             self.done(Captured(path, partition.number, partition.records, partition.next_offset))
 
     def _commit(self, *, is_last: bool = True) -> None:
@@ -201,7 +200,7 @@ class Capture:
             offset = partition.next_offset or 0
             file = CaptureFile(folder, offset, self.suffix)
             path = file.complete(places.empty_name(offset, opened_ms, self.suffix))
-            self.files += 1
+            self.files_completed += 1
             self.done(Captured(path, partition.number, 0, offset))
 
     def _begin_new_partitions(self) -> None:

@@ -93,7 +93,7 @@ def command(
         )
         with Stop() as stop:
             capture.run(once=once, is_stopped=stop.is_asked_for)
-        if once and not capture.files and not stop.is_asked_for():
+        if once and not capture.files_completed and not stop.is_asked_for():
             warn(f"{topic} has nothing new to capture")
     finally:
         reader.close()

@@ -223,6 +223,20 @@ def files_text(status: PipelineStatus) -> str:
     return f"{known}; those in its folder are others, {folder}, and count from the next start"
 
 
+def print_backfilled(outcomes: "Mapping[str, Outcome]", *, is_limited: bool) -> None:
+    """What became of the older records of each flow, or that there are none."""
+    since = ", from that time on," if is_limited else ""
+    for name, outcome in outcomes.items():
+        if outcome.is_idle:
+            print_line(f"{name}: its topics have nothing older{since} than what it has read")
+    read = {name: outcome for name, outcome in outcomes.items() if not outcome.is_idle}
+    if read:
+        print_table(
+            ("flow", "rows in", "rows out", "quarantined", "dropped"),
+            [(n, o.rows_in, o.rows_out, o.quarantined, o.dropped) for n, o in read.items()],
+        )
+
+
 def _lake_option(status: PipelineStatus) -> str:
     return f" --lake {status.lake}" if status.lake else ""
 
@@ -250,17 +264,3 @@ def _print_flows(status: PipelineStatus) -> None:
             for flow in status.flows
         ],
     )
-
-
-def print_backfilled(outcomes: "Mapping[str, Outcome]", *, is_limited: bool) -> None:
-    """What became of the older records of each flow, or that there are none."""
-    since = ", from that time on," if is_limited else ""
-    for name, outcome in outcomes.items():
-        if outcome.is_idle:
-            print_line(f"{name}: its topics have nothing older{since} than what it has read")
-    read = {name: outcome for name, outcome in outcomes.items() if not outcome.is_idle}
-    if read:
-        print_table(
-            ("flow", "rows in", "rows out", "quarantined", "dropped"),
-            [(n, o.rows_in, o.rows_out, o.quarantined, o.dropped) for n, o in read.items()],
-        )

@@ -123,7 +123,7 @@ def show_table(
         total = sum(max(file.rows, 0) for file in table.files(shown))
         said = f"of {counted(total, 'row')} at version {shown}"
         if where is not None:
-            said = f"{'or more ' * (rows.num_rows == limit)}that match, {said}"
+            said = f"{'or more ' if rows.num_rows == limit else ''}that match, {said}"
     found = python_rows(rows)
     if as_json:
         print_json([plain_row(row) for row in found])

@@ -19,10 +19,10 @@ from headrace.client.payload_shapes import (
     csv_ddl,
     ddl_of_fields,
     delimiter_of,
-    registered_format,
     shape_of,
     types_of,
 )
+from headrace.client.registered_payloads import registered_format
 
 TOP_KEYS = 5
 KEY_TEXT_MAX = 40

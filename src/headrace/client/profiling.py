@@ -28,7 +28,7 @@ class NothingToMeasure(HeadraceError):
     """There are no records to take a sample of."""
 
 
-class Read(NamedTuple):
+class ReadRecords(NamedTuple):
     """What was read of some partitions."""
 
     messages: list[Message]
@@ -135,7 +135,9 @@ def begins_at(reader: RecordReader, ends: Mapping[int, int], timestamp_ms: int) 
     }
 
 
-def read_to_end(reader: RecordReader, begins: Mapping[int, int], ends: Mapping[int, int]) -> Read:
+def read_to_end(
+    reader: RecordReader, begins: Mapping[int, int], ends: Mapping[int, int]
+) -> ReadRecords:
     """The last records up to the ends that were seen first; a topic that grows is not chased.
 
     Of each partition as many are kept as its share of the offsets, and those that came last.
@@ -158,7 +160,7 @@ def read_to_end(reader: RecordReader, begins: Mapping[int, int], ends: Mapping[i
         if now - silent_since > IDLE_S_MAX or now - began > SECONDS_MAX:
             break
     messages = [message for records in found.values() for message in records]
-    return Read(messages, not unfinished or reader.is_at_end)
+    return ReadRecords(messages, is_whole=not unfinished or reader.is_at_end)
 
 
 def sampled(message: Message) -> Sampled:

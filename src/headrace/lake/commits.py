@@ -19,7 +19,7 @@ from uuid import uuid4
 import msgspec
 
 from headrace.lake.data_files import DataFile, label_of
-from headrace.lake.errors import LakeError, VersionGone, WriteFailed
+from headrace.lake.errors import START_ANEW, LakeError, VersionGone, WriteFailed
 from headrace.lake.lineage import Lineage
 
 OUR_METADATA = "headrace"
@@ -171,9 +171,8 @@ class CommitLog:
             content = self._file(version).read_bytes()
         except FileNotFoundError as error:
             raise VersionGone(
-                f"version {version} of the table at {self.place} is not in its log any more; a"
-                " reader this far behind starts anew: a flow by `headrace pipelines replay FOLDER`,"
-                " another one with a new checkpoint"
+                f"version {version} of the table at {self.place} is not in its log any more;"
+                f" {START_ANEW}"
             ) from error
         try:
             return Commit(version, _decode(content))

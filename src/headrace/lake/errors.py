@@ -6,6 +6,11 @@ from difflib import get_close_matches
 
 from headrace.errors import HeadraceError
 
+START_ANEW = (
+    "a reader this far behind starts anew: a flow by `headrace pipelines replay FOLDER`, another"
+    " one with a new checkpoint"
+)
+"""What `VersionGone` advises to those who follow a table."""
 _NAMES_MAX = 10
 _COLOURS = re.compile("\x1b\\[[0-9;]*m")
 _NO_ROOM = re.compile(r"os error (?:27|28|30|122)\b")

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from headrace.lake.commits import AddedFile
 from headrace.lake.data_files import partition_array
-from headrace.lake.errors import LakeError, VersionGone
+from headrace.lake.errors import START_ANEW, LakeError, VersionGone
 from headrace.lake.schemas import conform
 
 _BATCH_ROWS = 64 * 1024
@@ -131,8 +131,7 @@ def _opened(place: Path, file: AddedFile) -> Any:
     except FileNotFoundError as error:
         raise VersionGone(
             f"{place / file.path}, of version {file.version}, is not there any more: vacuum takes"
-            " away the files of old versions. A reader this far behind starts anew: a flow by"
-            " `headrace pipelines replay FOLDER`, another one with a new checkpoint"
+            f" away the files of old versions; {START_ANEW}"
         ) from error
 
 

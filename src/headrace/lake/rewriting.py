@@ -38,7 +38,7 @@ def optimize(table: Table, up_to_version: int | None = None) -> Optimized:
     newest = table.version
     files = [
         file
-        for file in table.arrived(newest)
+        for file in table.files_as_arrived(newest)
         if up_to_version is None or file.version <= up_to_version
     ]
     done = Optimized()

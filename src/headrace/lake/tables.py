@@ -237,7 +237,7 @@ class Table:
         came_with = versions_of(self._landing.log, {file.path for file in files}, version)
         return [replace(file, version=came_with[file.path]) for file in files]
 
-    def arrived(self, version: int) -> list[AddedFile]:
+    def files_as_arrived(self, version: int) -> list[AddedFile]:
         """The files of a version in the order in which their rows came.
 
         So a reader who takes the first of several rows takes the same one as a stream that has

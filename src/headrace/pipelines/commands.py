@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.pipelines.model import Pipeline, Sink
-from headrace.pipelines.names import zone_of
+from headrace.pipelines.model import Pipeline
 from headrace.pipelines.problems import PipelineError, no_streaming_table
 from headrace.pipelines.running.state import state_of
 from headrace.pipelines.spark_sessions import Tell, say_nothing, session_for
@@ -256,16 +255,11 @@ def replay(
     show: "Callable[[Replay], None]" = lambda built: None,
 ) -> "Replay":
     """Build the tables anew beside the running ones, compare, show, and let the new ones count."""
-    from headrace.pipelines.running.replaying import Sinks, build, switch
+    from headrace.pipelines.running.replaying import Sinks, build, built_anew, switch
 
     (pipeline,) = load_all([folder], overrides or Overrides(), note)
     chosen = None if sinks is None else Sinks(sinks)
-    anew = [
-        name
-        for name, one in pipeline.datasets.items()
-        if zone_of(name) not in keep and (chosen is Sinks.AGAIN or not isinstance(one, Sink))
-    ]
-    check_brokers([pipeline], anew)
+    check_brokers([pipeline], built_anew(pipeline, keep, chosen))
     with state_of(pipeline).held("replay"), session_for([pipeline], spark, starting) as session:
         built = build(session, pipeline, keep=keep, sinks=chosen)
         show(built)

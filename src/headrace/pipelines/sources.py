@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from headrace.pipelines.model import ERROR, PipelineSettings, Source
 from headrace.spark.option_names import given_properties
@@ -20,6 +20,16 @@ _WHERE = ("subscribe", "starting", "ending")
 """How the options begin that say which topics are read, and from where; times win over offsets."""
 
 _STARTING_TIMES = ("startingtimestamp", "startingoffsetsbytimestamp")
+
+T = TypeVar("T")
+
+
+class AtCluster(NamedTuple, Generic[T]):
+    """A cluster as a client reaches it, and what is read from there."""
+
+    properties: dict[str, str]
+    """With the login."""
+    read: list[T]
 
 
 def client_properties(settings: PipelineSettings) -> dict[str, str]:
@@ -69,22 +79,31 @@ def begins_with_the_log(source: Source) -> bool:
 
 def by_cluster(
     topics: Iterable[str], sources: Iterable[Source], settings: PipelineSettings
-) -> list[tuple[dict[str, str], list[str]]]:
+) -> list[AtCluster[str]]:
     """Topics that sources read, beside what reaches the cluster that each is read from.
 
     A name that is read from several clusters is with none: whose topic is meant cannot be told.
     """
     reaching = [(source, source_properties(source, settings)) for source in sources]
-    found: list[tuple[dict[str, str], list[str]]] = []
+    found: list[tuple[dict[str, str], str]] = []
     for topic in topics:
         clusters = [properties for source, properties in reaching if reads_topic(source, topic)]
-        if len({properties["bootstrap.servers"] for properties in clusters}) != 1:
-            continue
-        known = next((names for properties, names in found if properties == clusters[0]), None)
-        if known is None:
-            found.append((clusters[0], [topic]))
-        else:
-            known.append(topic)
+        if len({properties["bootstrap.servers"] for properties in clusters}) == 1:
+            found.append((clusters[0], topic))
+    return grouped(found)
+
+
+def grouped(
+    read: Iterable[tuple[dict[str, str], T]], first: dict[str, str] | None = None
+) -> list[AtCluster[T]]:
+    """What is read, parted by what reaches it; `first` is there also if nothing is read by it."""
+    found: list[AtCluster[T]] = [] if first is None else [AtCluster(first, [])]
+    for properties, one in read:
+        cluster = next((known for known in found if known.properties == properties), None)
+        if cluster is None:
+            cluster = AtCluster(properties, [])
+            found.append(cluster)
+        cluster.read.append(one)
     return found
 
 

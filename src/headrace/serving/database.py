@@ -21,7 +21,7 @@ import duckdb
 import pyarrow as pa
 
 from headrace.lake.reading import quoted, table_path
-from headrace.serving.loading import with_views
+from headrace.serving.loading import with_texts_as_views
 
 STORE = "store"
 _KEPT_PUBLICATIONS = 8
@@ -162,7 +162,7 @@ class Database:
             seen = {name: self._publications[serial] for name, serial in rows}
             for name in names:
                 if (found := seen.get(name)) is not None and found.dataset is not None:
-                    files = with_views(found.dataset) if filters_texts else found.dataset
+                    files = with_texts_as_views(found.dataset) if filters_texts else found.dataset
                     cursor.register(scan_name(name), files)
             yield Snapshot(cursor, seen)
 

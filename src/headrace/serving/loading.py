@@ -65,7 +65,7 @@ def estimated_bytes(dataset: Any, rows: int, *, indexes: int) -> int:
     return int(each * rows)
 
 
-def with_views(dataset: Any) -> Any:
+def with_texts_as_views(dataset: Any) -> Any:
     """The same files, their texts and bytes told as views: DuckDB then filters by these itself.
 
     Files that Delta's wheel has rewritten hold them as views, which Arrow cannot compare with the

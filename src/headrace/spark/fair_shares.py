@@ -1,11 +1,11 @@
-"""Keeps each pool its least share of the executors, also against tasks that do not end.
+"""Keeps a slot of the executors for each pool, also against tasks that do not end.
 
 Spark's fair scheduler gives a slot to the pool that needs it most, but only when a task has ended.
 A batch run whose tasks take minutes would hold up every stream for minutes, and a stream that is
 far behind every batch run. So a pool that has a least share, tasks to run and none running is given
-a slot after a moment: the youngest task is ended of the pool that runs most beyond its own least
-share, which of a pool that has none may be its only one. Spark repeats that task, which costs the
-little that it had done, and counts no failure.
+a slot after a moment: the youngest task is ended of the pool that runs most beyond the one slot
+that is kept for it. For a pool without a least share none is kept, so it may be its only task that
+is ended. Spark repeats that task, which costs the little that it had done, and counts no failure.
 """
 
 import logging
@@ -27,7 +27,7 @@ PATIENCE_LOOKS = 2
 """So often in a row a pool is found wanting before another has to give. Most tasks end sooner."""
 LOOK_EVERY_S = 0.25
 _END_S_MAX = 10.0
-_WHY = "its slot goes to a pool that has less than its share"
+_WHY = "its slot goes to a pool that has none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +35,19 @@ class Share:
     """A pool at some moment."""
 
     pool: str
-    least: int
+    kept: int
+    """How many slots no other pool may have while it has work: 1, or 0."""
     running: int
     has_waiting: bool
 
     @property
     def is_wanting(self) -> bool:
-        return self.has_waiting and self.running < self.least
+        return self.has_waiting and self.running < self.kept
 
     @property
     def spare(self) -> int:
-        """How many tasks it runs beyond its least share."""
-        return self.running - self.least
+        """How many tasks it runs beyond what is kept for it."""
+        return self.running - self.kept
 
 
 @dataclass(slots=True)
@@ -96,18 +97,18 @@ class SchedulerPools:
     def _share(self, name: str, pool: Any) -> Share:
         # One slot is enough to go on. Beyond it Spark's least shares say who comes first, not what
         # tasks are to be ended for.
-        least, running = min(int(pool.minShare()), 1), int(pool.runningTasks())
-        # What waits matters only for a pool that has less than its share: each question costs.
-        has_waiting = running < least and any(
+        kept, running = min(int(pool.minShare()), 1), int(pool.runningTasks())
+        # What waits matters only where the slot that is kept is lacking: each question costs.
+        has_waiting = running < kept and any(
             tasks.numTasks() - tasks.tasksSuccessful() > tasks.runningTasks()
             for tasks in pool.schedulableQueue().toArray()
         )
-        return Share(name, least, running, has_waiting)
+        return Share(name, kept, running, has_waiting)
 
 
 @contextmanager
 def kept(spark: "SparkSession", is_contended: Callable[[], bool]) -> Iterator[None]:
-    """Look after the shares while this lasts, whenever two kinds of work are under way.
+    """Look after the slots while this lasts, whenever two kinds of work are under way.
 
     A Connect session has no say in the server's scheduler: there the server's own rules hold.
     """
@@ -134,7 +135,7 @@ def _watch(
         while not is_over.wait(LOOK_EVERY_S):
             giver = fairness.giver(pools.shares()) if is_contended() else None
             if giver is not None:
-                _log.debug("a task of the pool %s is ended: another has less than its share", giver)
+                _log.debug("a task of the pool %s is ended: another has no slot", giver)
                 pools.end_youngest(giver)
     except (Py4JError, OSError):
         if not is_over.is_set():

@@ -1,8 +1,9 @@
 """Pools of Spark's fair scheduler: streams, batch runs, and what is more or less urgent.
 
-Each has a share of the executors that no other can take while it has work, so a view that is
-computed whole does not hold up streams, and a backlog of streams does not hold up views. Spark
-itself shares only as tasks end; `fair_shares` sees to the rest.
+Each has a slot of the executors that no other can take while it has work, but that of the least
+urgent streams, which take what is left, and that of real time, whose tasks keep what they have. So
+a view that is computed whole does not hold up streams, and a backlog of streams does not hold up
+views. Spark itself shares only as tasks end; `fair_shares` sees to the rest.
 
 Spark offers a slot first to pools that run fewer tasks than their least share, and among these to
 the one that runs the smallest part of it; behind them weights count alike. Where both run nothing

@@ -47,7 +47,7 @@ def test_an_open_transaction_before_what_was_captured_is_no_cut(tmp_path: Path) 
     """As after a capture by read_uncommitted: what is committed may end before it."""
     capture = capture_of(Runs([], committed=10, committed_end=6, end=16), tmp_path, [])
     run(capture)
-    assert capture.files == 0
+    assert capture.files_completed == 0
 
 
 def test_a_log_that_ends_before_what_was_captured_is_refused(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def one_file(table: Table, number: int) -> list[DataFile]:
 
 
 def in_order(table: Table) -> list[int]:
-    files = table.arrived(table.version)
+    files = table.files_as_arrived(table.version)
     batches = (b for one in files for b in read_batches(table.place, one, table.schema, ()))
     return [row["id"] for batch in batches for row in batch.to_pylist()]
 

@@ -2,9 +2,9 @@
 
 from headrace.spark.fair_shares import PATIENCE_LOOKS, Fairness, Share
 
-STARVED = Share("streams", least=1, running=0, has_waiting=True)
-IDLE = Share("urgent", least=1, running=0, has_waiting=False)
-RICH = Share("batch", least=1, running=2, has_waiting=False)
+STARVED = Share("streams", kept=1, running=0, has_waiting=True)
+IDLE = Share("urgent", kept=1, running=0, has_waiting=False)
+RICH = Share("batch", kept=1, running=2, has_waiting=False)
 
 
 def after_looks(*shares: Share) -> str | None:
@@ -12,9 +12,9 @@ def after_looks(*shares: Share) -> str | None:
     return [fairness.giver(shares) for _ in range(PATIENCE_LOOKS)][-1]
 
 
-def test_a_pool_that_stays_without_its_share_gets_a_slot_of_the_one_with_most_to_spare() -> None:
+def test_a_pool_that_stays_without_a_slot_gets_one_of_the_pool_with_most_to_spare() -> None:
     """ARC-5"""
-    richer = Share("patient", least=0, running=3, has_waiting=True)
+    richer = Share("patient", kept=0, running=3, has_waiting=True)
     assert after_looks(STARVED, IDLE, RICH, richer) == "patient"
 
 
@@ -29,8 +29,8 @@ def test_who_was_served_in_between_begins_to_wait_anew() -> None:
     assert fairness.giver([STARVED, RICH]) is None
 
 
-def test_nobody_gives_who_has_no_more_than_its_own_share() -> None:
-    assert after_looks(STARVED, Share("batch", least=1, running=1, has_waiting=True)) is None
+def test_nobody_gives_who_has_no_more_than_the_slot_that_is_kept_for_it() -> None:
+    assert after_looks(STARVED, Share("batch", kept=1, running=1, has_waiting=True)) is None
 
 
 def test_one_slot_is_asked_for_at_a_time() -> None:

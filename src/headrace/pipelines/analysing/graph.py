@@ -178,8 +178,8 @@ def is_flow(graph: Graph, edge: Edge) -> bool:
     return isinstance(graph.pipeline.datasets.get(edge.target), StreamingTable | Sink)
 
 
-def missing_text(pipeline: Pipeline, name: str) -> str:
-    """That there is no such dataset, and which one may have been meant."""
+def missing_text(pipeline: Pipeline, name: str, *, to: str = "read") -> str:
+    """That there is no such dataset to do that with, and which one may have been meant."""
     sources = [f"{SOURCES}.{source}" for source in pipeline.sources]
     known = [*sources, *pipeline.datasets, *map(quarantine_of, pipeline.datasets)]
     zone, _, rest = name.partition(".")
@@ -189,8 +189,8 @@ def missing_text(pipeline: Pipeline, name: str) -> str:
     elif zone == QUARANTINE:
         advice = nearest(name, known)
     else:
-        advice = nearest(name, known) or "; declare it, or read one of: " + ", ".join(known[:8])
-    return f"there is no {name} to read{advice}"
+        advice = nearest(name, known) or f"; declare it, or {to} one of: " + ", ".join(known[:8])
+    return f"there is no {name} to {to}{advice}"
 
 
 def why_rewritten(pipeline: Pipeline, dataset: Dataset) -> str | None:

@@ -24,7 +24,7 @@ from headrace.pipelines.model import (
     TemporaryView,
 )
 from headrace.pipelines.problems import Problem, nearest
-from headrace.pipelines.sources import client_properties, source_properties
+from headrace.pipelines.sources import client_properties, grouped, source_properties
 
 TIMEOUT_S = 5.0
 _NAMED_MAX = 5
@@ -115,7 +115,7 @@ def check_brokers(
 
 
 def part_for(pipeline: Pipeline, targets: Collection[str] | None) -> Pipeline:
-    """The pipeline without the sources that these datasets do not read, and without the others.
+    """The pipeline without the sources that these do not read, and without the other datasets.
 
     A source that is read under a name which only Spark finds out is left out too, so its brokers
     are not asked.
@@ -140,16 +140,13 @@ def part_for(pipeline: Pipeline, targets: Collection[str] | None) -> Pipeline:
 
 def clusters_of(pipeline: Pipeline) -> list[TopicsOfCluster]:
     """The clusters where a pipeline has topics; none if it has no topics."""
-    own = TopicsOfCluster(client_properties(pipeline.settings))
-    own.written.extend(_written_topics(pipeline))
-    found = [own]
-    for source in pipeline.sources.values():
-        properties = source_properties(source, pipeline.settings)
-        cluster = next((one for one in found if one.properties == properties), None)
-        if cluster is None:
-            cluster = TopicsOfCluster(properties)
-            found.append(cluster)
-        cluster.sources.append(source)
+    settings = pipeline.settings
+    read = ((source_properties(one, settings), one) for one in pipeline.sources.values())
+    own, *others = grouped(read, first=client_properties(settings))
+    found = [
+        TopicsOfCluster(own.properties, own.read, list(_written_topics(pipeline))),
+        *(TopicsOfCluster(other.properties, other.read) for other in others),
+    ]
     return [one for one in found if one.sources or one.written]
 
 

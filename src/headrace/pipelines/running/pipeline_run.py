@@ -231,10 +231,6 @@ class PipelineRun:
         current = self._current()
         return all(current.get(name, own) == own for name, own in self._prepared.items())
 
-    def _current(self) -> dict[str, int]:
-        entries = self.lake.entries()
-        return {entry.name: entry.current for entry in entries if entry.current is not None}
-
     def sources_of(self, flow: Flow) -> list[Source]:
         """The sources that a flow reads itself."""
         names = sorted(filter(is_source, self.preparation.reads.get(flow.name, ())))
@@ -324,6 +320,15 @@ class PipelineRun:
         name = quarantine_of(table)
         return self.place(name) if name in self.preparation.made else None
 
+    def has_written(self, flow: Flow, table: Table) -> bool:
+        """Whether a commit of late says that this flow made it."""
+        said = (commit.lineage for commit in table.history.commits(_COMMITS_LOOKED_AT))
+        return any(one and (one.pipeline, one.flow) == (self.name, flow.name) for one in said)
+
+    def _current(self) -> dict[str, int]:
+        entries = self.lake.entries()
+        return {entry.name: entry.current for entry in entries if entry.current is not None}
+
     def _check_state(self, flow: Flow) -> None:
         """Refuse to go on where a checkpoint or a table was put aside without the other."""
         state = self.flow_state(flow)
@@ -355,11 +360,6 @@ class PipelineRun:
             declared = [one.name for one in self.flows()]
             former = self.state.former_flows(table.generation, declared)
             check_not_renamed(flow.name, state, table, former, reads)
-
-    def has_written(self, flow: Flow, table: Table) -> bool:
-        """Whether a commit of late says that this flow made it."""
-        said = (commit.lineage for commit in table.history.commits(_COMMITS_LOOKED_AT))
-        return any(one and (one.pipeline, one.flow) == (self.name, flow.name) for one in said)
 
 
 def register_sources(spark: "SparkSession") -> None:

@@ -170,6 +170,15 @@ def next_generations(run: PipelineRun, keep: Sequence[str]) -> dict[str, int]:
     return dict.fromkeys(made, next_number(run.lake, run.state, run.name))
 
 
+def built_anew(pipeline: Pipeline, keep: Sequence[str], sinks: Sinks | None) -> list[str]:
+    """The datasets that a replay fills again; a sink only where all is sent once more."""
+    return [
+        name
+        for name, one in pipeline.datasets.items()
+        if is_built_anew(name, keep) and (sinks is Sinks.AGAIN or not isinstance(one, Sink))
+    ]
+
+
 def is_built_anew(table: str, keep: Sequence[str]) -> bool:
     """Whether a table is in no zone that is kept, or quarantine of a table that is in none."""
     return zone_of(refusing_table(table) if is_quarantine(table) else table) not in keep

@@ -19,7 +19,7 @@ _OVER = ("stopped", "done", "failed")
 def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
     """All that can be told of a pipeline at this moment."""
     settings, stale = runner.run.pipeline.settings, runner.freshness.stale
-    is_over = state in _OVER
+    has_run_ended = state in _OVER
     return PipelineStatus(
         pipeline=settings.name,
         state=state,
@@ -31,21 +31,32 @@ def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
         started_at=_text(runner.started_at),
         updated_at=_text(dt.datetime.now(dt.UTC)),
         flows=tuple(
-            _flow(one, _flow_state(runner, one, is_over=is_over), stale.get(one.flow.target))
+            _flow(
+                one,
+                _flow_state(runner, one, has_run_ended=has_run_ended),
+                stale.get(one.flow.target),
+            )
             for one in runner.flows
         ),
-        views=tuple(_view(one, stale.get(one.view.name), is_over=is_over) for one in runner.views),
+        views=tuple(
+            _view(one, stale.get(one.view.name), has_run_ended=has_run_ended)
+            for one in runner.views
+        ),
         moving=tuple(sorted(runner.moving.views)),
     )
 
 
-def _flow_state(runner: "PipelineRunner", running: "RunningFlow", *, is_over: bool) -> str:
-    """What a flow does; of a run that is over nothing is tried again or waited for."""
+def _flow_state(runner: "PipelineRunner", running: "RunningFlow", *, has_run_ended: bool) -> str:
+    """What a flow does; when the run has ended nothing is tried again or waited for."""
     if running.is_active:
         return "running"
+    if running.has_failed:
+        return "failed"
+    if has_run_ended:
+        return "ended"
     if running.failure is not None:
-        return "failed" if running.is_over else "ended" if is_over else "retrying"
-    return "waiting" if runner.waits(running.flow.target) and not is_over else "ended"
+        return "retrying"
+    return "waiting" if runner.waits(running.flow.target) else "ended"
 
 
 def _flow(running: "RunningFlow", state: str, stale: str | None) -> FlowStatus:
@@ -74,7 +85,7 @@ def _flow(running: "RunningFlow", state: str, stale: str | None) -> FlowStatus:
     )
 
 
-def _view(running: "RunningView", stale: str | None, *, is_over: bool) -> ViewStatus:
+def _view(running: "RunningView", stale: str | None, *, has_run_ended: bool) -> ViewStatus:
     report = Report.read(running.view.state.report)
     return ViewStatus(
         view=running.view.name,
@@ -82,7 +93,7 @@ def _view(running: "RunningView", stale: str | None, *, is_over: bool) -> ViewSt
         rows=report.rows_out,
         last_at=_moment(report.last_at_ms),
         last_duration_ms=report.last_duration_ms,
-        next_at=_text(running.next_at) if running.next_at and not is_over else None,
+        next_at=_text(running.next_at) if running.next_at and not has_run_ended else None,
         error=running.failure,
         stale=stale,
     )

@@ -89,7 +89,7 @@ class PipelineTest:
         elif name in self.pipeline.datasets:
             raise PipelineError(f"{name} keeps no rows of its own; give rows to what it reads")
         else:
-            raise PipelineError(missing_text(self.pipeline, name).replace("read", "give rows to"))
+            raise PipelineError(missing_text(self.pipeline, name, to="give rows to"))
         self._touched.add(name)
 
     def run(self, *names: str) -> None:
@@ -118,7 +118,7 @@ class PipelineTest:
     def quarantined(self, name: str) -> list[dict[str, Any]]:
         """What a table has refused: `rule`, `reason`, the row as JSON in `row`."""
         if name not in self.pipeline.datasets:
-            raise PipelineError(missing_text(self.pipeline, name).replace("read", "look at"))
+            raise PipelineError(missing_text(self.pipeline, name, to="look at"))
         quarantine = quarantine_of(name)
         return self.rows(quarantine) if self._run.lake.has(quarantine) else []
 
@@ -256,7 +256,7 @@ def check_runnable(pipeline: Pipeline, name: Any) -> None:
     if isinstance(dataset, TemporaryView):
         raise PipelineError(f"{name} is not stored; run what reads it")
     if dataset is None:
-        raise PipelineError(missing_text(pipeline, name).replace("read", "run"))
+        raise PipelineError(missing_text(pipeline, name, to="run"))
 
 
 def folder_of(test_file: Path) -> Path:

@@ -1,10 +1,11 @@
-"""A version of a table as a DataFrame, read by Spark's own Parquet reader."""
+"""A version of a table, or of a merged view, as a DataFrame, by Spark's own Parquet reader."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.lake.commits import AddedFile
 from headrace.lake.data_files import folder_of
+from headrace.lake.merging import COMMIT_VERSION, Pair, check_columns
 from headrace.lake.tables import Table
 from headrace.spark.carrying import carried
 from headrace.spark.tables.schemas import schema_of
@@ -12,6 +13,8 @@ from headrace.spark.tables.schemas import schema_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from headrace.lake.catalog import MergedViewEntry
 
 _NUMBER, _FILE, _NAME, _ROW = "__number", "__file", "__name", "__row"
 _ROW_BITS = 36
@@ -32,6 +35,31 @@ def table_frame(spark: "SparkSession", table: Table, version: int | None = None)
         return _by_python(spark, table, fixed)
     frame = _by_spark(spark, table, files, schema)
     return frame.select(*(frame[quoted(name)] for name in schema.names))
+
+
+def merged_frame(spark: "SparkSession", view: "MergedViewEntry", now: Pair) -> "DataFrame":
+    """A merged view's rows at some moment, in the types of the batch table.
+
+    What `lake.merging.merged_select` says, as a plan of Spark: the rows of both layers stay with
+    its tasks.
+    """
+    from pyspark.sql import functions as F  # noqa: N812
+
+    batch = table_frame(spark, now.batch, now.batch_version)
+    speed = table_frame(spark, now.speed, now.speed_version)
+    check_columns(view, batch.columns, speed.columns)
+    columns = [quoted(name) for name in (*view.keys, *view.merge)]
+    behind = speed.where(F.col(quoted(COMMIT_VERSION)) > now.covered_version)
+    both = batch.select(*columns).unionAll(behind.select(*columns))
+    merged = [
+        F.call_function(how, F.col(quoted(name))).alias(name) for name, how in view.merge.items()
+    ]
+    rows = both.groupBy(*map(quoted, view.keys)).agg(*merged)
+    # Sums are wider than what they add up.
+    types = {field.name: field.dataType for field in batch.schema}
+    return rows.select(
+        *(F.col(quoted(name)).cast(types[name]).alias(name) for name in (*view.keys, *view.merge))
+    )
 
 
 def first_rows(
@@ -59,7 +87,7 @@ def _numbered(spark: "SparkSession", table: Table, version: int) -> "DataFrame":
     """A version's rows with numbers that grow in the order in which they came."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    files = table.arrived(version)
+    files = table.files_as_arrived(version)
     if not all(_is_told_by_its_folder(file) for file in files):
         rows = _by_python(spark, table, version, commitVersion="true")
         # Its tasks have the files in order, and each its rows.

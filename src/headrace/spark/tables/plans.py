@@ -23,7 +23,7 @@ class Versions(Protocol):
     name: str
 
     def snapshot(self, version: int, *, with_versions: bool = True) -> list[AddedFile]: ...
-    def arrived(self, version: int) -> list[AddedFile]: ...
+    def files_as_arrived(self, version: int) -> list[AddedFile]: ...
     def added(self, after_version: int, to_version: int) -> list[AddedFile]: ...
 
 
@@ -89,7 +89,7 @@ def planned(
     if start.version >= 0:
         return table.added(start.version, end.version)
     if start.snapshot is None and end.snapshot is None:
-        return table.arrived(end.version)
+        return table.files_as_arrived(end.version)
     snapshot = end.version if end.snapshot is None else end.snapshot
     if start.snapshot is not None:
         # A snapshot that was begun is finished before any commit behind it is read.

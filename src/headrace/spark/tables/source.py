@@ -175,7 +175,8 @@ class _Reading(Carrier):
         if not isinstance(partition, FilesPartition):
             return
         wanted = arrow_schema_of(self._schema)
-        stored = pa.schema([field for field in wanted if field.name != COMMIT_VERSION])
+        added = COMMIT_VERSION if self._options.commit_version else None
+        stored = pa.schema([field for field in wanted if field.name != added])
         for file in partition.files:
             for batch in read_batches(
                 Path(partition.place), file, stored, partition.partition_by, stored.names
@@ -206,7 +207,9 @@ class TableReader(_Reading, DataSourceReader):
         if after >= 0:
             return _partitions(table, table.added(after, newest))
         in_order = self._options.commit_version
-        return _partitions(table, table.arrived(newest) if in_order else table.files(newest))
+        return _partitions(
+            table, table.files_as_arrived(newest) if in_order else table.files(newest)
+        )
 
 
 class TableStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):

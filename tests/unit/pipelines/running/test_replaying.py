@@ -8,7 +8,13 @@ import pytest
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.pipelines.model import Architecture, Pipeline
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.replaying import check_architecture, check_kept, keys_of
+from headrace.pipelines.running.replaying import (
+    Sinks,
+    built_anew,
+    check_architecture,
+    check_kept,
+    keys_of,
+)
 from tests.declared_pipelines import load_folder, turned
 
 TABLES = """
@@ -102,3 +108,24 @@ def test_a_table_is_not_kept_behind_an_input_that_is_built_anew(
         check_kept(chosen, INPUTS, {"raw.o": 2, **dict.fromkeys(stored, 2)})
     with pytest.raises(PipelineError, match=r"refined\.n is kept, but reads raw\.o"):
         check_kept(chosen, INPUTS, {"raw.o": 2, **TRUSTED})
+
+
+@pytest.mark.parametrize(
+    ("keep", "sinks", "anew"),
+    [
+        ((), None, ["raw.o", "trusted.o"]),
+        ((), Sinks.FROM_NOW, ["raw.o", "trusted.o"]),
+        ((), Sinks.AGAIN, ["raw.o", "trusted.o", "alerts"]),
+        (("raw",), Sinks.AGAIN, ["trusted.o", "alerts"]),
+    ],
+)
+def test_all_is_built_anew_but_kept_zones_and_what_is_not_sent_again(
+    tmp_path: Path, keep: tuple[str, ...], sinks: Sinks | None, anew: list[str]
+) -> None:
+    tables = """
+    CREATE STREAMING TABLE raw.o AS SELECT * FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE trusted.o AS SELECT * FROM STREAM(raw.o);
+    CREATE SINK alerts TOPIC 'alerts';
+    CREATE FLOW sent AS INSERT INTO alerts BY NAME SELECT * FROM STREAM(trusted.o);
+    """
+    assert built_anew(load_folder(tmp_path, {"tables.sql": tables}), keep, sinks) == anew

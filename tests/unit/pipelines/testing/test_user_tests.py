@@ -97,6 +97,8 @@ def test_tests_need_no_secrets() -> None:
         ("sources.orders", r"sources\.orders is a source; run what reads it"),
         ("seen", "seen is not stored; run what reads it"),
         ("raw.oders", r"there is no raw\.oders to run; did you mean raw\.orders"),
+        ("raw.readings", r"there is no raw\.readings to run; did you mean raw\.orders"),
+        ("unread", "there is no unread to run; declare it, or run one of: sources"),
         (["raw.orders"], "one by one"),
     ],
 )

@@ -30,7 +30,7 @@ class Commits:
     def snapshot(self, version: int, *, with_versions: bool = True) -> list[AddedFile]:
         return [file for file in self.files if file.version <= version]
 
-    def arrived(self, version: int) -> list[AddedFile]:
+    def files_as_arrived(self, version: int) -> list[AddedFile]:
         return self.snapshot(version)
 
     def added(self, after_version: int, to_version: int) -> list[AddedFile]:
