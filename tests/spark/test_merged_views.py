@@ -265,3 +265,57 @@ def test_a_flow_that_fails_behind_its_commit_goes_on_and_still_knows_its_keys(
     folder.once()
     assert failed == [("refined.pages", 0)]
     assert seen(folder, is_lambda=False) == {("/a", 1): (5, 10, 4), ("/b", 1): (1, 7, 7)}
+
+
+PARSED = """
+CREATE STREAMING TABLE raw.hits AS SELECT id, page, minute, size FROM STREAM(sources.events);
+
+CREATE TEMPORARY VIEW hits AS SELECT page, minute, size + 1 AS size FROM STREAM(raw.hits);
+
+CREATE MERGED VIEW refined.pages MERGE (hits SUM, size SUM, largest MAX) DEDUPLICATE BY (id) AS
+SELECT page, minute, count(*) AS hits, sum(size) AS size, max(size) AS largest
+FROM STREAM(hits) GROUP BY page, minute;
+"""
+"""The mistake is in what stands between the raw table and the view."""
+
+
+def test_a_batch_run_after_a_fix_corrects_all_that_both_layers_have_told(
+    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
+) -> None:
+    """ARC-1: the batch layer computes from the raw table, records of before the fix too."""
+    rng, sent, topic = random.Random(6), list[Record](), make_topic()
+    folder = Folder(tmp_path / "p", broker, spark).write(
+        pipeline_toml=toml("mended", topic, SCHEMA, architecture="lambda"), tables_sql=PARSED
+    )
+
+    def send_more() -> None:
+        more = random_records(rng, sent, 1_000)
+        send(broker, topic, map(as_event, more))
+        sent.extend(more)
+
+    def run_streams() -> PipelineRunner:
+        (pipeline,) = load_all([folder.path], folder.overrides)
+        runner = PipelineRunner(prepared(spark, pipeline))
+        for level in runner.run.preparation.levels():
+            assert runner.flows_once(level, lambda: False) == set()
+        return runner
+
+    send_more()
+    folder.once()
+    send_more()
+    run_streams()
+    view = folder.lake.view(VIEW.name)
+    batch, speed = folder.lake.table(view.batch), folder.lake.table(view.speed)
+    assert 0 < covered_version(batch) < reached_version(speed, INPUT)
+    assert seen(folder, is_lambda=True) == totals((*one[:3], one[3] + 1) for one in sent)
+
+    folder.write(tables_sql=PARSED.replace("size + 1 AS size", "size"))
+    send_more()
+    runner = run_streams()
+    assert seen(folder, is_lambda=True) != totals(sent)
+    (batch_layer,) = runner.views
+    assert batch_layer.view.refresh()
+    assert seen(folder, is_lambda=True) == totals(sent)
+    send_more()
+    run_streams()
+    assert seen(folder, is_lambda=True) == totals(sent)

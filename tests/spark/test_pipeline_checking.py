@@ -121,6 +121,31 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
     assert not any("\n" in line or "SQLSTATE" in line for line in found)
 
 
+@pytest.mark.parametrize(
+    ("column", "told"),
+    [
+        ("id", []),
+        (
+            "number",
+            [
+                "a.sql:3: refined.n counts rows of raw.orders once, which has no column number; it"
+                " has id, price, ts, op, topic, partition, offset, timestamp"
+            ],
+        ),
+    ],
+)
+def test_records_that_count_once_are_told_apart_by_columns_of_the_table_behind_a_view(
+    column: str, told: list[str], spark: "SparkSession", tmp_path: Path
+) -> None:
+    sql = (
+        RAW + "CREATE TEMPORARY VIEW numbers AS SELECT id AS number FROM STREAM(raw.orders);\n"
+        f"CREATE MERGED VIEW refined.n MERGE (n SUM) DEDUPLICATE BY ({column}) AS"
+        " SELECT number % 2 AS odd, count(*) AS n FROM STREAM(numbers) GROUP BY number % 2;\n"
+    )
+    found = check(load_folder(tmp_path, {"a.sql": sql}), spark=spark).problems
+    assert [str(one) for one in found] == told
+
+
 def test_what_is_told_of_a_query_without_spark_is_what_spark_refuses(
     spark: "SparkSession",
 ) -> None:

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from headrace.client.admin import Admin
 from headrace.client.descriptions import NewTopic
 from headrace.pipelines.commands import drop_generation, replay, status, stop
+from headrace.pipelines.running import restarts
 from headrace.pipelines.running.errors import FlowsFailed, PipelineRuns
 from headrace.spark.fork_server import fork_server
 from headrace.testing.process import BrokerProcess
@@ -282,36 +283,95 @@ def test_records_that_retention_has_taken_are_told_not_passed_over(
     assert_exact(folder, 10)
 
 
-def fill_up(path: Path) -> None:
-    with path.open("wb", buffering=0) as file, suppress(OSError):
-        while True:
-            file.write(b"x" * 4096)
+class SmallDisk:
+    """A lake on a disk of its own, with 4 MB."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self._fillers = [place / "filler", place / "last of it"]
+
+    def fill_up(self) -> None:
+        """Leave no room, not even for a line."""
+        for filler, size in zip(self._fillers, (1 << 20, 4096), strict=True):
+            with filler.open("wb", buffering=0) as file, suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+
+    def make_room(self) -> None:
+        for filler in self._fillers:
+            filler.unlink()
 
 
-def test_a_full_disk_stops_the_flow_and_with_room_it_goes_on_exactly(
-    tmp_path: Path, broker: BrokerProcess, spark: SparkSession, make_topic: MakeTopic
-) -> None:
-    topic = make_topic()
-    folder = Folder(tmp_path / "pipeline", broker, spark).write(
-        pipeline_toml=toml("full", topic, SCHEMA), tables_sql=TABLES
-    )
-    lake = folder.path / "lake"
-    lake.mkdir()
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    lake = tmp_path / "pipeline" / "lake"
+    lake.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(lake)]
     if os.geteuid() != 0 or shutil.which("mount") is None or subprocess.run(mount).returncode:
         pytest.skip("a small disk of its own can only be mounted by root")
     try:
-        send(broker, topic, numbers(0, 10))
-        folder.once()
-        (lake / "filler").write_bytes(b"x" * (3 << 20))
-        fill = lake / "more"
-        fill_up(fill)
-        send(broker, topic, numbers(10, 500))
-        with pytest.raises(Exception, match=r"No space|could not be written|full"):
-            folder.once()
-        fill.unlink(missing_ok=True)
-        (lake / "filler").unlink()
-        folder.once()
-        assert_exact(folder, 500)
+        yield SmallDisk(lake)
     finally:
         subprocess.run(["umount", "-l", str(lake)], check=True)
+
+
+def test_a_full_disk_stops_the_flow_and_with_room_it_goes_on_exactly(
+    tmp_path: Path,
+    broker: BrokerProcess,
+    spark: SparkSession,
+    make_topic: MakeTopic,
+    small_disk: SmallDisk,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(restarts, "_FIRST_WAIT_S", 0.1)
+    topic = make_topic()
+    folder = Folder(tmp_path / "pipeline", broker, spark).write(
+        pipeline_toml=toml("cramped", topic, SCHEMA), tables_sql=TABLES
+    )
+    send(broker, topic, numbers(0, 10))
+    folder.once()
+    small_disk.fill_up()
+    send(broker, topic, numbers(10, 500))
+    with pytest.raises(FlowsFailed, match="make room"):
+        folder.once()
+    small_disk.make_room()
+    folder.once()
+    assert_exact(folder, 500)
+
+
+def test_a_full_disk_of_one_pipeline_stops_no_other_and_with_room_it_goes_on_exactly(
+    tmp_path: Path,
+    broker: BrokerProcess,
+    spark: SparkSession,
+    make_topic: MakeTopic,
+    small_disk: SmallDisk,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Both are run by one driver; the flows of the one are tried again until there is room."""
+    monkeypatch.setattr(restarts, "_WAIT_S_MAX", 1.0)
+    monkeypatch.setattr(restarts, "ATTEMPTS_MAX", 1_000)
+    topic = make_topic()
+    cramped, other = folders = [
+        Folder(tmp_path / place, broker, spark).write(
+            pipeline_toml=toml(name, topic, SCHEMA, trigger="100 milliseconds"), tables_sql=TABLES
+        )
+        for name, place in (("cramped", "pipeline"), ("other", "other"))
+    ]
+    send(broker, topic, numbers(0, 10))
+    with Continuously(folders) as running:
+        eventually(lambda: all(has_all(one, 10) for one in folders), "first numbers in both")
+        small_disk.fill_up()
+        send(broker, topic, numbers(10, 500))
+        eventually(lambda: has_all(other, 500), "all numbers where there is room")
+        told = ("how cramped stands is not written down", "the flow raw.numbers failed: a disk is")
+        eventually(
+            lambda: bool(running.errors) or all(text in caplog.text for text in told), "it is told"
+        )
+        running.check()
+        assert not has_all(cramped, 500)
+        small_disk.make_room()
+        eventually(lambda: has_all(cramped, 500), "all numbers where room was made")
+    running.check()
+    for folder in folders:
+        assert_exact(folder, 500)

@@ -1,6 +1,8 @@
 """What services tell of their requests, some twice, some nonsense.
 
-python -m examples.pipelines.metrics.generate
+A record's key is the request, so one that is told again is known.
+
+    python -m examples.pipelines.metrics.generate
 """
 
 import datetime as dt
@@ -22,7 +24,7 @@ def records(seed: int = 3) -> Iterator[Record]:
         service = chance.choice(sorted(FAILURES))
         request = event(
             TOPIC,
-            service,
+            f"r-{number}",
             request_id=f"r-{number}",
             service=service,
             status=503 if chance.random() < FAILURES[service] else 200,

@@ -293,7 +293,10 @@ class Lake:
         try:
             files.replace_file(str(self._file), content)
         except OSError as error:
-            raise WriteFailed(f"{self._file} could not be written: {error}") from error
+            raise WriteFailed(
+                f"{self._file} could not be written: {error}. Make room or mend the disk, and run"
+                " again"
+            ) from error
 
 
 def check_name(name: str) -> None:

@@ -57,7 +57,7 @@ class VersionGone(LakeError):
 
 
 class WriteFailed(LakeError):
-    """The disk did not take what was written; nothing was committed."""
+    """The disk did not take what was written; nothing of that counts."""
 
 
 class CommitConflict(LakeError):

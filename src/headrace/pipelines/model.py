@@ -221,7 +221,10 @@ class MergedView:
     merge: Mapping[str, str]
     """For each column that is no key, how two parts become one: sum, min or max."""
     deduplicate_by: tuple[str, ...] = ()
-    """Columns of the input that make a record one; its second coming is not counted."""
+    """Columns of the input that make a record one; its second coming is not counted.
+
+    They are the table's, also where a temporary view stands between it and the query.
+    """
     comment: str = ""
     refresh: str | None = None
     """How often the batch layer runs; None takes the pipeline's."""

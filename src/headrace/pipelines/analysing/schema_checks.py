@@ -17,6 +17,7 @@ from headrace.pipelines.model import (
     RowRule,
     StreamingTable,
     TableRule,
+    TemporaryView,
     UniqueKey,
     output_mode,
 )
@@ -202,9 +203,20 @@ def _check_merged(analysis: Analysis, view: MergedView) -> None:
                 view.place,
             )
         )
-    elif view.deduplicate_by:
-        names = analysis.columns_of(reads[0].name).fieldNames()
-        _check_columns(analysis, view.deduplicate_by, names, view.place, view.name)
+    elif view.deduplicate_by and (table := _table_behind(analysis, reads[0].name)) is not None:
+        names = analysis.columns_of(table).fieldNames()
+        what = f"{view.name} counts rows of {table} once, which"
+        _check_columns(analysis, view.deduplicate_by, names, view.place, what)
+
+
+def _table_behind(analysis: Analysis, name: str) -> str | None:
+    """What a temporary view reads, whose rows are told apart; None if that is not one table."""
+    while isinstance(analysis.pipeline.datasets.get(name), TemporaryView):
+        reads = {read.name for read in analysis.reads.get(name, ())}
+        if len(reads) != 1:
+            return None  # That such a view is kept from one table is said when it is made.
+        (name,) = reads
+    return name
 
 
 def _check_columns(

@@ -21,9 +21,8 @@ from headrace.pipelines.running.exact_records import read_between
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader
 from headrace.pipelines.running.reports import Outcome
-from headrace.pipelines.running.state import FlowState, read_json
+from headrace.pipelines.running.state import FlowState, read_json, write_file
 from headrace.pipelines.sources import by_cluster, reads_topic
-from headrace.runtime import files
 from headrace.spark.checkpoints import has_state
 from headrace.spark.refuge import Spans
 
@@ -151,4 +150,4 @@ def _path(state: FlowState) -> Path:
 
 
 def _save(path: Path, note: Note) -> None:
-    files.replace_file(str(path), json.dumps(msgspec.to_builtins(note)).encode())
+    write_file(path, json.dumps(msgspec.to_builtins(note)).encode())

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
-import pyarrow as pa
 
 from headrace.lake import merging
 from headrace.lake.catalog import Lake, MergedViewEntry
@@ -25,7 +24,7 @@ from headrace.pipelines.running.setting_aside import SettingAside, without_unrea
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.sources import admitted, keeping_payloads, source_options
 from headrace.spark.refuge import OPTION, Refuge
-from headrace.spark.tables.frames import quoted
+from headrace.spark.tables.frames import merged_frame, quoted, table_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -188,14 +187,12 @@ class SnapshotReader:
         if isinstance(dataset, TemporaryView):
             return evaluate(dataset.query, self)
         if isinstance(dataset, MergedView) and name in self._reads.views:
-            return self.spark.createDataFrame(self._merged_rows(name))
-        from headrace.spark.tables.frames import table_frame
-
+            return self._merged(name)
         table = self._reads.lake.table(name, self._reads.generations.get(name))
         version = self.versions.setdefault(name, table.version)
         return table_frame(self.spark, table, version)
 
-    def _merged_rows(self, name: str) -> pa.Table:
+    def _merged(self, name: str) -> "DataFrame":
         """Both layers at the versions that were noted; if none were, at those of this moment."""
         lake = self._reads.lake
         view = self._reads.views[name]
@@ -203,7 +200,7 @@ class SnapshotReader:
         if self.versions.keys() >= now.versions.keys():
             now = now.at(self.versions[view.batch], self.versions[view.speed])
         self.versions |= now.versions
-        return merging.merged_rows(view, now)
+        return merged_frame(self.spark, view, now)
 
     def read_stream(self, name: str) -> "DataFrame":
         """In a batch a stream is what there is of it."""

@@ -50,7 +50,7 @@ from headrace.pipelines.running.redrive_fates import (
     read_otherwise,
     rows_at,
 )
-from headrace.pipelines.running.state import read_json
+from headrace.pipelines.running.state import read_json, write_file
 from headrace.runtime import files
 from headrace.spark.tables.frames import table_frame
 from headrace.spark.tables.schemas import schema_of
@@ -106,7 +106,7 @@ class Note:
         plans = {flow: plan.to_json() for flow, plan in self.plans.items()}
         moments = {flow: sorted(found) for flow, found in self.moments.items()}
         noted = {"id": self.id, "moments": moments, "plans": plans}
-        files.replace_file(str(self.path), json.dumps(noted).encode())
+        write_file(self.path, json.dumps(noted).encode())
 
     def token(self, flow: Flow, batch: int) -> Token:
         return Token(f"redrive/{self.id}/{flow.name}", batch)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.pipelines.running.batches import add_counts
-from headrace.pipelines.running.state import read_json
-from headrace.runtime import files
+from headrace.pipelines.running.state import read_json, write_file
 
 
 @dataclass(slots=True)
@@ -80,7 +79,7 @@ class Report:
             self.newest_ms[name] = max(at_ms, self.newest_ms.get(name, at_ms))
 
     def write(self, path: Path) -> None:
-        files.replace_file(str(path), json.dumps(asdict(self)).encode(), sync=False)
+        write_file(path, json.dumps(asdict(self)).encode(), sync=False)
 
     @classmethod
     def read(cls, path: Path) -> "Report":

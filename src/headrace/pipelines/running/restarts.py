@@ -26,6 +26,9 @@ _BUSY = "MachineTooBusy"
 _NOT_CONNECTED = re.compile(r"Python worker (?:failed )?to connect back")
 """Spark gives a new Python process ten seconds to call back, and has no setting for it."""
 
+_NO_ROOM = re.compile(r"(?:No space left on device|Disk quota exceeded)(?:: '[^'\n]+')?")
+"""What Spark meets in a checkpoint, or with its own files, on a disk that is full."""
+
 FINAL = frozenset(
     {
         "BucketTooLarge",
@@ -104,6 +107,12 @@ def failure_of(message: str) -> Failure:
             " stands before this"
         )
         return Failure(_BUSY, text)
+    if full := _NO_ROOM.search(message):
+        text = (
+            "a disk is full, most likely that of the lake or of Spark's temporary files:"
+            f" {full[0]}. No row is lost or comes twice; make room, and run again"
+        )
+        return Failure("NoRoom", text)
     if traced := _TRACED.findall(message):
         name, first, rest = traced[-1]
         return _of_trace(name.rpartition(".")[2], first, rest)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from headrace.errors import HeadraceError
+from headrace.lake.errors import WriteFailed
 from headrace.pipelines.model import TemporaryView
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.errors import ExpectationFailed, FlowsFailed
@@ -60,8 +61,27 @@ class RunningView:
 
     def told(self, error: BaseException) -> str:
         """Why it was not refreshed, in one line."""
-        failure = failure_of(f"{type(error).__name__}: {error}")
+        failure = failure_of(f"{type(error).__module__}.{type(error).__name__}: {error}")
         return failure.told(self.view.run.state.spark_log)
+
+
+@dataclass(slots=True)
+class Writing:
+    """Something that is written again and again, and need not be: told once while it cannot be."""
+
+    what: str
+    has_failed: bool = False
+
+    def attempt(self, write: Callable[[], None]) -> None:
+        """Try it; the disk may be full, and others may have room on theirs."""
+        try:
+            write()
+        except WriteFailed as error:
+            if not self.has_failed:
+                _log.warning("%s: %s", self.what, error)
+            self.has_failed = True
+        else:
+            self.has_failed = False
 
 
 class PipelineRunner:
@@ -82,6 +102,8 @@ class PipelineRunner:
         """How the pipeline stood when that was last written down."""
         self.undone: list[str] = []
         """What a single pass has not come to the end of, because it was asked to stop."""
+        self._telling = Writing(f"how {run.name} stands is not written down")
+        self._moving_on = Writing(f"readers of {run.name} stay with the tables of before")
         self._set_back = SetBack()
         self._tidy_at = time.monotonic() + _TIDY_EVERY_S
         self._tables = TableTidying(run.lake)
@@ -177,14 +199,14 @@ class PipelineRunner:
     def begin(self) -> None:
         """Start all flows."""
         self.mode = "continuous"
-        self.moving.settle()
+        self._moving_on.attempt(self.moving.settle)
         for running in self.flows:
             if not self.waits(running.flow.target):
                 running.start(is_once=False)
 
     def tick(self, views: ThreadPoolExecutor, tidying: ThreadPoolExecutor) -> None:
         """Start again what has failed and may, or waits in vain, and refresh what is due."""
-        self.moving.settle()
+        self._moving_on.attempt(self.moving.settle)
         is_set_back = self._set_back.is_noticed(time.time_ns() / 1e9, time.monotonic())
         for running in self.flows:
             running.settle()
@@ -224,14 +246,13 @@ class PipelineRunner:
 
     def end(self, is_stopped: Callable[[], bool]) -> None:
         """Stop all, and write down how it has ended, also where Spark cannot be asked any more."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
         try:
             self._stop_flows()
             self._close("failed" if self.failures() else "stopped")
-        except (PySparkException, Py4JError, OSError):
+        except _errors_of_spark():
             # The signal that asks us to stop may have ended Spark before, and all queries with it.
+            if not is_stopped():
+                _log.error("%s did not end in order", self.run.name, exc_info=True)
             for running in self.flows:
                 running.query = None
             self._close("stopped" if is_stopped() and not self.failures() else "failed")
@@ -285,7 +306,7 @@ class PipelineRunner:
         try:
             running.failure = None
             return running.view.refresh()
-        except (HeadraceError, PySparkException, Py4JError) as error:
+        except (HeadraceError, PySparkException, Py4JError, OSError) as error:
             running.failure = running.told(error)
             _log.error("%s was not refreshed: %s", running.view.name, running.failure)
             return False
@@ -352,13 +373,16 @@ class PipelineRunner:
         return flows + views + stale
 
     def write_status(self, state: str) -> None:
-        """Tell how the pipeline stands; what is built beside it is not what stands."""
+        """Tell how the pipeline stands; what is built beside it is not what stands.
+
+        Rows go on where it cannot be written down.
+        """
         if self.run.generations:
             return
         from headrace.pipelines.running.status import status_of
 
         self.status = status_of(self, state)
-        self.run.state.write_status(self.status)
+        self._telling.attempt(partial(self.run.state.write_status, self.status))
 
 
 def run_once(runners: list[PipelineRunner], is_stopped: Callable[[], bool]) -> None:
@@ -394,22 +418,33 @@ def run_continuously(
                     runner.begin()
                 _keep_running(runners, views, tidying, is_stopped, show)
         finally:
-            for runner in runners:
-                runner.end(is_stopped)
+            _end_all(runners, is_stopped)
     raise_failures(runners)
+
+
+def _end_all(runners: Iterable[PipelineRunner], is_stopped: Callable[[], bool]) -> None:
+    """End each pipeline, whatever the end of another raises."""
+    with ExitStack() as ends:
+        for runner in reversed(list(runners)):
+            ends.callback(runner.end, is_stopped)
 
 
 @contextmanager
 def _spark_ended_with_us(is_stopped: Callable[[], bool]) -> Iterator[None]:
     """Take no error of Spark for one when we are to stop: the same signal may have ended it."""
+    try:
+        yield
+    except _errors_of_spark():
+        if not is_stopped():
+            raise
+
+
+def _errors_of_spark() -> tuple[type[Exception], ...]:
+    """What is raised by a Spark that refuses, or that is not there any more."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    try:
-        yield
-    except (PySparkException, Py4JError, OSError):
-        if not is_stopped():
-            raise
+    return PySparkException, Py4JError, OSError
 
 
 def _are_views_computed(runners: list[PipelineRunner]) -> bool:

@@ -58,7 +58,7 @@ class RunningFlow:
 
         try:
             self.query = self.run.start(self.flow, is_once=is_once)
-        except (HeadraceError, PySparkException, Py4JError) as error:
+        except (HeadraceError, PySparkException, Py4JError, OSError) as error:
             self.query = None
             name = f"{type(error).__module__}.{type(error).__name__}"
             self._note(failure_of(f"{name}: {error}"))

@@ -27,6 +27,7 @@ from uuid import uuid4
 
 import msgspec
 
+from headrace.lake.errors import WriteFailed
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.running.errors import PipelineRuns, StateDisagrees
 from headrace.pipelines.status import PipelineStatus
@@ -61,9 +62,7 @@ class FlowState:
 
     def start_after(self, versions: Mapping[str, int]) -> None:
         """Let the flow begin behind these versions of the tables that it reads."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        path = self.directory / "start_after.json"
-        files.replace_file(str(path), json.dumps(dict(versions)).encode())
+        write_file(self.directory / "start_after.json", json.dumps(dict(versions)).encode())
 
     def started_after(self) -> dict[str, int]:
         return read_json(self.directory / "start_after.json")
@@ -81,8 +80,7 @@ class FlowState:
         """
         path = self.directory / "identity"
         if not path.exists():
-            self.directory.mkdir(parents=True, exist_ok=True)
-            files.replace_file(str(path), uuid4().hex.encode())
+            write_file(path, uuid4().hex.encode())
         return path.read_text()
 
     def started_at(self) -> dict[str, dict[str, int]]:
@@ -176,9 +174,9 @@ class PipelineState:
                     f"{self.directory.name} is at work already ({purpose}) in process {process};"
                     f" {self._way_out(purpose, process)}"
                 ) from None
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+            with contextlib.suppress(OSError):  # On a full disk others are not told who it is.
+                os.ftruncate(file.fileno(), 0)
+                os.write(file.fileno(), str(os.getpid()).encode())
             yield
 
     def _way_out(self, purpose: str, process: str) -> str:
@@ -275,8 +273,7 @@ class PipelineState:
         return read_json(self.directory / "switches.json")
 
     def _write_switches(self, content: Mapping[str, Any]) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        files.replace_file(str(self.directory / "switches.json"), json.dumps(content).encode())
+        write_file(self.directory / "switches.json", json.dumps(content).encode())
 
     def forget_flows(self, names: Iterable[str], generation: int) -> int:
         """Remove the checkpoints of flows whose tables are dropped; the answer is their bytes."""
@@ -298,9 +295,7 @@ class PipelineState:
         return (self.directory / "stop").exists()
 
     def write_status(self, status: PipelineStatus) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        content = msgspec.json.encode(status)
-        files.replace_file(str(self.directory / "status.json"), content, sync=False)
+        write_file(self.directory / "status.json", msgspec.json.encode(status), sync=False)
 
     def read_status(self) -> PipelineStatus | None:
         """How the pipeline stood when that was last written; None if it never was."""
@@ -321,6 +316,18 @@ def state_of(pipeline: Pipeline) -> PipelineState:
 def safe_name(name: str) -> str:
     """The name of a pipeline or flow as that of its folder."""
     return _UNSAFE.sub("_", name)
+
+
+def write_file(path: Path, content: bytes, *, sync: bool = True) -> None:
+    """Put a small file of ours in its place; if the disk does not take it, say what to do."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.replace_file(str(path), content, sync=sync)
+    except OSError as error:
+        raise WriteFailed(
+            f"{path} could not be written: {error}. No row is lost or comes twice; make room or"
+            " mend the disk, and run again"
+        ) from error
 
 
 def read_json(path: Path) -> dict[str, Any]:

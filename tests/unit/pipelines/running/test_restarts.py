@@ -117,6 +117,33 @@ def test_an_error_of_a_chain_is_the_one_that_was_raised_last() -> None:
     assert failure_of(text).text == "Bad: key 1"
 
 
+@pytest.mark.parametrize(
+    ("message", "what"),
+    [
+        (
+            "[STREAM_FAILED] Query [id = 5be0adda] terminated with exception:"
+            " java.io.IOException: No space left on device SQLSTATE: XXKST\n\tat java.io...",
+            "No space left on device.",
+        ),
+        (
+            IN_A_TASK.format(raised="OSError: [Errno 28] No space left on device: '/lake/x'"),
+            "No space left on device: '/lake/x'.",
+        ),
+    ],
+)
+def test_of_a_full_disk_it_is_told_what_to_do(message: str, what: str) -> None:
+    failure = failure_of(message)
+    assert failure.text.endswith(
+        f": {what} No row is lost or comes twice; make room, and run again"
+    )
+    assert not failure.is_final
+
+
+def test_of_a_full_disk_our_own_words_are_shown_if_there_are_any() -> None:
+    raised = "headrace.lake.errors.WriteFailed: [Errno 28] No space left on device. Make room"
+    assert failure_of(IN_A_TASK.format(raised=raised)).text == raised.partition(": ")[2]
+
+
 def test_a_long_text_of_others_is_cut() -> None:
     text = f"Traceback (most recent call last):\n  File\nValueError: {'x' * 5000}\n"
     assert len(failure_of(text).text) < 400

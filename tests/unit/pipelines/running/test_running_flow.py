@@ -1,11 +1,14 @@
 """What a query says of itself: how far behind it is, and whether it may be stopped."""
 
+import errno
 import json
+import os
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
+from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.running_flow import RunningFlow, lags_of
 
 
@@ -50,3 +53,17 @@ def test_a_flow_that_plans_its_next_batch_may_be_stopped(
 def test_the_last_batch_is_known_by_its_number() -> None:
     assert flow_of().last_batch == -1
     assert flow_of(progress={"batchId": 3, "sources": []}).last_batch == 3
+
+
+def test_a_flow_that_finds_no_room_at_its_start_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def start(flow: object, *, is_once: bool) -> NoReturn:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/lake/checkpoint")
+
+    monkeypatch.setattr(RunningFlow, "report", lambda flow: Report())
+    run, flow = SimpleNamespace(start=start), SimpleNamespace(name="raw.x")
+    running = RunningFlow(cast(Any, run), cast(Any, flow))
+    running.start(is_once=False)
+    assert running.failure is not None
+    assert (running.is_over, "make room" in running.failure.text) == (False, True)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from headrace.lake.errors import WriteFailed
 from headrace.pipelines.running.errors import PipelineRuns, StateDisagrees
 from headrace.pipelines.running.state import FlowState, PipelineState
 from headrace.pipelines.status import FlowStatus, PipelineStatus
+from tests.lakes import files_up_to
 
 
 def with_batches(directory: Path, planned: int, committed: int) -> FlowState:
@@ -130,3 +132,16 @@ def test_a_status_that_is_not_whole_is_none(tmp_path: Path, content: str | None)
     if content is not None:
         (tmp_path / "status.json").write_text(content)
     assert PipelineState(tmp_path).read_status() is None
+
+
+def test_a_full_disk_does_not_keep_a_pipeline_from_being_held(tmp_path: Path) -> None:
+    """Its flows say what to do about it."""
+    state = PipelineState.of(tmp_path, "orders")
+    with files_up_to(0), state.held():
+        assert state.is_held()
+
+
+def test_a_disk_that_does_not_take_a_file_is_told_with_what_to_do(tmp_path: Path) -> None:
+    state = PipelineState.of(tmp_path, "orders")
+    with files_up_to(10), pytest.raises(WriteFailed, match=r"status\.json .* make room"):
+        state.write_status(PipelineStatus(pipeline="orders", state="running"))
