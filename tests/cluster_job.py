@@ -2,7 +2,8 @@
 
     python -m tests.cluster_job MASTER SERVERS INPUT PYTHON [BATCH_OUTPUT STREAM_OUTPUT CHECKPOINT]
 
-With an empty PYTHON the workers run the driver's; without outputs it only reads. Prints what it
+With an empty PYTHON the workers run the driver's; without outputs it only reads, for which one
+executor is enough. Prints what it
 counted and which Python the workers ran, as JSON. It runs in a process of its own, as a process
 has one session.
 """
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 
 def main(master: str, servers: str, source: str, python: str, *outputs: str) -> None:
-    spark = open_session("cluster-job", master, {PYTHON: python} if python else {})
+    settings = {PYTHON: python} if python else {}
+    if not outputs:
+        settings["spark.cores.max"] = "1"
+    spark = open_session("cluster-job", master, settings)
     kafka = {"kafka.bootstrap.servers": servers}
     read = {**kafka, "subscribe": source, "startingOffsets": "earliest"}
     rows = spark.read.format("headrace").options(**read).load()
