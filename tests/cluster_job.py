@@ -3,9 +3,8 @@
     python -m tests.cluster_job MASTER SERVERS INPUT PYTHON [BATCH_OUTPUT STREAM_OUTPUT CHECKPOINT]
 
 With an empty PYTHON the workers run the driver's; without outputs it only reads, for which one
-executor is enough. Prints what it
-counted and which Python the workers ran, as JSON. It runs in a process of its own, as a process
-has one session.
+executor is enough. Prints what it counted and which Python the workers ran, as JSON. It runs in a
+process of its own, as a process has one session.
 """
 
 import json
