@@ -19,6 +19,7 @@ from headrace.client.descriptions import NewTopic
 from headrace.pipelines.commands import drop_generation, replay, status, stop
 from headrace.pipelines.running import restarts
 from headrace.pipelines.running.errors import FlowsFailed, PipelineRuns
+from headrace.pipelines.status import FlowStatus, ViewStatus
 from headrace.spark.fork_server import fork_server
 from headrace.testing.process import BrokerProcess
 from tests.processes import descendants
@@ -234,12 +235,15 @@ def are_renewed(spark: SparkSession, before: set[str]) -> bool:
 
 
 def is_time_line_told(folder: Folder) -> bool:
-    """Whether the status of the running pipeline has when its view was and will be computed."""
+    """Whether the status of the running pipeline has when each part was and will be at work."""
     (stands,) = status([folder.path], folder.overrides)
-    (view,) = stands.views
-    if stands.state != "running" or view.last_at is None or view.next_at is None:
+    return stands.state == "running" and all(map(is_timed, stands.parts))
+
+
+def is_timed(part: FlowStatus | ViewStatus) -> bool:
+    if part.last_at is None or part.next_at is None:
         return False
-    return view.last_at < view.next_at and view.last_duration_ms > 0
+    return part.last_at <= part.next_at and part.last_duration_ms > 0
 
 
 def is_counted(folder: Folder, count: int) -> bool:

@@ -246,7 +246,7 @@ def _print_flows(status: PipelineStatus) -> None:
     print_table(
         (
             *("flow", "target", "state", "in", "out", "quarantined", "dropped"),
-            *("lag", "last", "took ms"),
+            *("lag", "last", "took ms", "next"),
         ),
         [
             (
@@ -260,6 +260,7 @@ def _print_flows(status: PipelineStatus) -> None:
                 flow.lag,
                 flow.last_at,
                 flow.last_duration_ms,
+                flow.next_at,
             )
             for flow in status.flows
         ],

@@ -219,7 +219,7 @@ def status(
 def died_with(flow: FlowStatus) -> FlowStatus:
     """A flow after its driver was killed, which could not say so."""
     is_over = flow.state in ("ended", "failed")
-    return flow if is_over else msgspec.structs.replace(flow, state="died")
+    return flow if is_over else msgspec.structs.replace(flow, state="died", next_at=None)
 
 
 def stop(folders: Sequence[str | Path], overrides: Overrides | None = None) -> list[str]:

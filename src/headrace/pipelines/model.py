@@ -334,6 +334,11 @@ class PipelineSettings:
     driver_rows_max: int = DRIVER_ROWS_MAX
 
 
+def trigger_of(flow: Flow, settings: PipelineSettings) -> str:
+    """How long a flow's query waits between two looks for rows, in a continuous run."""
+    return flow.trigger or settings.trigger
+
+
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """All that a folder declares. Names are unique over all kinds of datasets."""

@@ -32,6 +32,8 @@ class FlowStatus(msgspec.Struct, frozen=True, kw_only=True):
     last_rows: int = 0
     last_duration_ms: int = 0
     last_at: str | None = None
+    next_at: str | None = None
+    """When it looks for rows again, or is started again; None where that is not by the clock."""
     error: str | None = None
     stale: str | None = None
     """Why its table is not as fresh as is expected of it."""

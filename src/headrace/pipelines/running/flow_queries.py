@@ -4,7 +4,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from headrace.pipelines.intervals import seconds_of
-from headrace.pipelines.model import Dataset, Flow, MergedView, Sink, Source, output_mode
+from headrace.pipelines.model import (
+    Dataset,
+    Flow,
+    MergedView,
+    Sink,
+    Source,
+    output_mode,
+    trigger_of,
+)
 from headrace.pipelines.names import is_source
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
@@ -80,8 +88,8 @@ class FlowQuery:
     def _triggered(self, writer: "DataStreamWriter", *, is_once: bool) -> "DataStreamWriter":
         if is_once or self.flow.is_once:
             return writer.trigger(availableNow=True)
-        interval = self.flow.trigger or self.run.pipeline.settings.trigger
-        return writer.trigger(processingTime=f"{round(seconds_of(interval) * 1000)} milliseconds")
+        interval_s = seconds_of(trigger_of(self.flow, self.run.pipeline.settings))
+        return writer.trigger(processingTime=f"{round(interval_s * 1000)} milliseconds")
 
     def _start_realtime(self, rows: "DataFrame") -> "StreamingQuery":
         """Spark's real-time mode, from topic to topic by the stock connector, with its promises."""

@@ -1,5 +1,6 @@
 """A flow while it runs: the query of this moment, and what has gone wrong with it so far."""
 
+import datetime as dt
 import json
 import logging
 import time
@@ -7,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from headrace.errors import HeadraceError
-from headrace.pipelines.model import Flow
+from headrace.pipelines.intervals import seconds_of
+from headrace.pipelines.model import Flow, trigger_of
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.restarts import Failure, Restarts, failure_of
+from headrace.pipelines.running.schedules import next_trigger
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -89,6 +92,16 @@ class RunningFlow:
         """The number of the last batch that was done in this run; -1 if none was."""
         progress = self._progress
         return -1 if progress is None else int(progress["batchId"])
+
+    def next_at(self, now: dt.datetime) -> dt.datetime | None:
+        """When a continuous query looks for rows again, or is started again after a failure."""
+        if self.is_active:
+            if self.flow.is_once or self.flow.realtime is not None:
+                return None
+            return next_trigger(seconds_of(trigger_of(self.flow, self.run.pipeline.settings)), now)
+        if self.is_over or self.failure is None:
+            return None
+        return now + dt.timedelta(seconds=max(0.0, self.restarts.not_before - time.monotonic()))
 
     def renew(self) -> None:
         """Let a continuous query that waits for its trigger choose anew what it waits for.

@@ -33,6 +33,19 @@ class Timeline:
         return self.schedule.next_after(self.since)
 
 
+def next_trigger(interval_s: float, now: dt.datetime) -> dt.datetime | None:
+    """When a query that waits for its trigger looks for rows again; None if it never waits.
+
+    Spark does so at the multiples of the interval since 1970, whenever the query was started.
+    """
+    interval_ms = round(interval_s * 1000)
+    if interval_ms == 0:
+        return None
+    now_ms = int(now.timestamp() * 1000)
+    due_ms = (now_ms // interval_ms + 1) * interval_ms
+    return dt.datetime.fromtimestamp(due_ms / 1000, dt.UTC)
+
+
 @dataclass(slots=True)
 class Retries:
     """How long to leave alone what has failed: longer each time, up to ten minutes.

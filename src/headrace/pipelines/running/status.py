@@ -4,6 +4,7 @@ import datetime as dt
 from typing import TYPE_CHECKING
 
 from headrace.pipelines.names import zone_of
+from headrace.pipelines.running.pipeline_run import now
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.status import FlowStatus, PipelineStatus, ViewStatus
 
@@ -20,6 +21,8 @@ def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
     """All that can be told of a pipeline at this moment."""
     settings, stale = runner.run.pipeline.settings, runner.freshness.stale
     has_run_ended = state in _OVER
+    moment = now()
+    is_by_the_clock = runner.mode == "continuous" and not has_run_ended
     return PipelineStatus(
         pipeline=settings.name,
         state=state,
@@ -29,11 +32,12 @@ def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
         architecture=settings.architecture.value,
         mode=runner.mode,
         started_at=_text(runner.started_at),
-        updated_at=_text(dt.datetime.now(dt.UTC)),
+        updated_at=_text(moment),
         flows=tuple(
             _flow(
                 one,
                 _flow_state(runner, one, has_run_ended=has_run_ended),
+                one.next_at(moment) if is_by_the_clock else None,
                 stale.get(one.flow.target),
             )
             for one in runner.flows
@@ -59,7 +63,9 @@ def _flow_state(runner: "PipelineRunner", running: "RunningFlow", *, has_run_end
     return "waiting" if runner.waits(running.flow.target) else "ended"
 
 
-def _flow(running: "RunningFlow", state: str, stale: str | None) -> FlowStatus:
+def _flow(
+    running: "RunningFlow", state: str, next_at: dt.datetime | None, stale: str | None
+) -> FlowStatus:
     report, lags = running.report(), running.lags()
     return FlowStatus(
         flow=running.flow.name,
@@ -80,6 +86,7 @@ def _flow(running: "RunningFlow", state: str, stale: str | None) -> FlowStatus:
         last_rows=report.last_rows,
         last_duration_ms=report.last_duration_ms,
         last_at=_moment(report.last_at_ms),
+        next_at=_text(next_at) if next_at else None,
         error=running.failure.text if running.failure is not None else None,
         stale=stale,
     )

@@ -1,14 +1,18 @@
 """What a query says of itself: how far behind it is, and whether it may be stopped."""
 
+import datetime as dt
 import errno
 import json
 import os
+import time
 from types import SimpleNamespace
 from typing import Any, NoReturn, cast
 
 import pytest
 
+from headrace.pipelines.model import PipelineSettings
 from headrace.pipelines.running.reports import Report
+from headrace.pipelines.running.restarts import Failure
 from headrace.pipelines.running.running_flow import RunningFlow, lags_of
 
 
@@ -67,3 +71,43 @@ def test_a_flow_that_finds_no_room_at_its_start_is_tried_again(
     running.start(is_once=False)
     assert running.failure is not None
     assert (running.is_over, "make room" in running.failure.text) == (False, True)
+
+
+NOON = dt.datetime(2026, 3, 1, 12, 0, 30, tzinfo=dt.UTC)
+
+
+def scheduled(*, is_active: bool, **words: Any) -> RunningFlow:
+    """A flow of a pipeline that looks for rows every minute."""
+    flow = {"trigger": None, "is_once": False, "realtime": None, **words}
+    settings = PipelineSettings(name="shop", trigger="1 minute")
+    run = SimpleNamespace(pipeline=SimpleNamespace(settings=settings))
+    query = SimpleNamespace(isActive=is_active)
+    return RunningFlow(cast(Any, run), cast(Any, SimpleNamespace(**flow)), cast(Any, query))
+
+
+@pytest.mark.parametrize(
+    ("words", "after_s"),
+    [
+        ({}, 30),
+        ({"trigger": "10 seconds"}, 10),
+        ({"is_once": True}, None),
+        ({"realtime": "5 seconds"}, None),
+    ],
+)
+def test_a_flow_says_when_it_looks_for_rows_again(
+    words: dict[str, Any], after_s: int | None
+) -> None:
+    due = scheduled(is_active=True, **words).next_at(NOON)
+    assert due == (None if after_s is None else NOON + dt.timedelta(seconds=after_s))
+
+
+def test_a_flow_that_has_failed_says_when_it_is_started_again() -> None:
+    running = scheduled(is_active=False)
+    assert running.next_at(NOON) is None
+    running.failure = Failure("NoRoom", "the disk is full")
+    running.restarts.not_before = time.monotonic() + 1000
+    due = running.next_at(NOON)
+    assert due is not None
+    assert NOON < due <= NOON + dt.timedelta(seconds=1000)
+    running.is_over = True
+    assert running.next_at(NOON) is None

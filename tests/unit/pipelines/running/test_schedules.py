@@ -6,7 +6,7 @@ import random
 import pytest
 
 from headrace.pipelines.intervals import Every, parse_schedule
-from headrace.pipelines.running.schedules import Retries, SetBack, Timeline
+from headrace.pipelines.running.schedules import Retries, SetBack, Timeline, next_trigger
 
 
 def at(text: str) -> dt.datetime:
@@ -108,3 +108,22 @@ def test_a_clock_that_is_set_ahead_or_put_right_by_little_waits_for_nothing() ->
     looks = [(1000.0, 0.0), (9000.0, 1.0), (9000.5, 2.5), (9001.0, 3.0)]
     assert not any(clock.is_noticed(*look) for look in looks)
     assert clock.is_noticed(1004.0, 4.0)
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "now", "due"),
+    [
+        (60, "2026-03-01T12:00:30", "2026-03-01T12:01:00"),
+        (60, "2026-03-01T12:01:00", "2026-03-01T12:02:00"),
+        (0.25, "2026-03-01T12:00:00.300", "2026-03-01T12:00:00.500"),
+        (7 * 86400, "2026-03-01T12:00:00", "2026-03-05T00:00:00"),
+    ],
+)
+def test_a_query_looks_for_rows_at_the_multiples_of_its_trigger(
+    interval_s: float, now: str, due: str
+) -> None:
+    assert next_trigger(interval_s, at(now)) == at(due)
+
+
+def test_a_query_without_a_trigger_waits_for_no_time() -> None:
+    assert next_trigger(0, at("2026-03-01T12:00")) is None
