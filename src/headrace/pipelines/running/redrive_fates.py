@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Self, TypeVar
@@ -26,8 +26,6 @@ _PER_DELETE = 500
 _MOMENT = 'Timestamp(Microsecond, Some("UTC"))'
 
 _T = TypeVar("_T")
-Moments = Mapping[str, Set[int]]
-"""For each flow the moments at which batches of it were put into quarantine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,25 +90,6 @@ class Fates:
         return sum(self.is_taken)
 
 
-def moments_of(rows: pa.Table) -> dict[str, set[int]]:
-    """The batches of rows in quarantine."""
-    found: dict[str, set[int]] = {}
-    for flow, moment in _batches(rows):
-        found.setdefault(flow, set()).add(moment)
-    return found
-
-
-def rows_at(rows: pa.Table, moments: Moments, *, is_at: bool = True) -> pa.Table:
-    """The rows of these batches, or those of all others."""
-    mask = [(moment in moments.get(flow, ())) == is_at for flow, moment in _batches(rows)]
-    return rows.filter(pa.array(mask, pa.bool_()))
-
-
-def _batches(rows: pa.Table) -> Iterator[tuple[str, int]]:
-    moments = rows[QUARANTINED_AT].cast(pa.int64()).to_pylist()
-    return zip(rows["flow"].to_pylist(), moments, strict=True)
-
-
 def fates_of(rows: pa.Table, plan: Plan) -> Fates:
     """What becomes of each row of a flow.
 
@@ -153,36 +132,42 @@ def conditions(flow: str, rows: pa.Table, is_taken: Sequence[bool]) -> Iterator[
     """SQL that is true for the taken rows of a flow and for no other row in quarantine.
 
     A batch is known by its flow and its moment, since rows may have come meanwhile. Within it rows
-    are told apart by their records, where some of them are left.
+    are told apart by their records, of which some may be left or belong to another round; those
+    that name none are taken for whole moments.
     """
-    own = f"flow = {_quoted(flow)}"
+    named: set[int] = set()
+    nameless: set[int] = set()
     moments = rows[QUARANTINED_AT].cast(pa.int64()).to_pylist()
-    taken = {moment for moment, is_one in zip(moments, is_taken, strict=True) if is_one}
-    which = [""] if all(is_taken) else [f" AND ({one})" for one in _ranges(rows, is_taken)]
-    for some in _portions(sorted(taken)):
+    for place, moment, is_one in zip(places_of(rows), moments, is_taken, strict=True):
+        if is_one:
+            (nameless if place is None else named).add(moment)
+    ranges = [" OR ".join(some) for some in _portions(list(_ranges(rows, is_taken)))]
+    yield from _at(flow, named, ranges)
+    yield from _at(flow, nameless, [f"({_NAMELESS}) AND rule <> '{UNREADABLE}'"])
+
+
+def _at(flow: str, moments: Set[int], which: Sequence[str]) -> Iterator[str]:
+    for some in _portions(sorted(moments)):
         times = ", ".join(f"arrow_cast({moment}, '{_MOMENT}')" for moment in some)
         for one in which:
-            yield f"{own} AND {QUARANTINED_AT} IN ({times}){one}"
+            yield f"flow = {_quoted(flow)} AND {QUARANTINED_AT} IN ({times}) AND ({one})"
 
 
 def _ranges(rows: pa.Table, is_taken: Sequence[bool]) -> Iterator[str]:
-    """Runs of offsets that are taken whole, some at a time; and the rows that name no record."""
+    """Runs of offsets that are taken whole."""
     fates: dict[Place, bool] = {}
     for place, is_one in zip(places_of(rows), is_taken, strict=True):
         if place is not None:
             fates[place] = is_one and fates.get(place, True)
-    found = [f"({_NAMELESS}) AND rule <> '{UNREADABLE}'"]
     for (topic, partition, is_one), run in groupby(
         sorted(fates), key=lambda place: (place[0], place[1], fates[place])
     ):
         offsets = [place[2] for place in run]
         if is_one:
-            found.append(
-                f'topic = {_quoted(topic)} AND "partition" = {partition}'
-                f' AND "offset" BETWEEN {offsets[0]} AND {offsets[-1]}'
+            yield (
+                f'(topic = {_quoted(topic)} AND "partition" = {partition}'
+                f' AND "offset" BETWEEN {offsets[0]} AND {offsets[-1]})'
             )
-    for some in _portions(found):
-        yield " OR ".join(f"({one})" for one in some)
 
 
 def places_of(rows: pa.Table) -> Iterator[Place | None]:

@@ -6,18 +6,17 @@ again as it is, and so is a row of a record of which other rows are in the table
 several would bring those twice. A row that passes goes to its table, and one that does not goes
 back to quarantine with its new reason. A row whose record is there no more, and whose bytes were
 not kept, stays where it is.
+
+Quarantine may have more than memory holds. So it is gone through in rounds, each of which is
+noted, written to the table and removed from quarantine before the next one begins.
 """
 
-import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headrace.lake.commits import Token
 from headrace.lake.quarantine import QUARANTINED_AT, UNREADABLE
@@ -41,17 +40,15 @@ from headrace.pipelines.running.reading import SnapshotReader
 from headrace.pipelines.running.records_again import RecordsAgain
 from headrace.pipelines.running.redrive_fates import (
     Fates,
-    Moments,
     Plan,
     conditions,
     fates_of,
-    moments_of,
     places_of,
     read_otherwise,
-    rows_at,
 )
-from headrace.pipelines.running.state import read_json, write_file
-from headrace.runtime import files
+from headrace.pipelines.running.redrive_notes import Note
+from headrace.pipelines.running.redrive_rounds import Limits, Round, rounds_of, without
+from headrace.pipelines.running.redrive_rows import index_of, rows_of
 from headrace.spark.tables.frames import table_frame
 from headrace.spark.tables.schemas import schema_of
 
@@ -60,7 +57,6 @@ if TYPE_CHECKING:
 
 FLOW_GONE = "their flow is no longer there"
 UNFINISHED = "their batch is not finished; once the pipeline has run, redrive again"
-_ANEW, _AS_THEY_WERE = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,43 +69,6 @@ class Redriven:
     """Rows with which nothing was done."""
     reasons: dict[str, int] = field(default_factory=dict)
     """Why rows were left, and how many for each."""
-
-
-@dataclass(slots=True)
-class Note:
-    """Which rows are redriven, under which name, and what was decided of each flow's.
-
-    It is written before the rows are: after a crash the next call finishes the same rows, each
-    once, also if records that were read then are gone by now. Rows are known by the moments of
-    their batches and not by the version that had them, whose files may be vacuumed by then. All
-    of them are there until their flow's rows are written, and those that are missing are done.
-    """
-
-    path: Path
-    id: str
-    moments: Moments
-    plans: dict[str, Plan]
-
-    @classmethod
-    def found_or_made(cls, path: Path, rows: pa.Table) -> "Note":
-        """What an earlier call has begun, or a new note of these rows."""
-        noted = read_json(path)
-        if not noted:
-            note = cls(path, uuid4().hex, moments_of(rows), {})
-            note.write()
-            return note
-        plans = {flow: Plan.from_json(plan) for flow, plan in noted.get("plans", {}).items()}
-        moments = {flow: set(found) for flow, found in noted["moments"].items()}
-        return cls(path, noted["id"], moments, plans)
-
-    def write(self) -> None:
-        plans = {flow: plan.to_json() for flow, plan in self.plans.items()}
-        moments = {flow: sorted(found) for flow, found in self.moments.items()}
-        noted = {"id": self.id, "moments": moments, "plans": plans}
-        write_file(self.path, json.dumps(noted).encode())
-
-    def token(self, flow: Flow, batch: int) -> Token:
-        return Token(f"redrive/{self.id}/{flow.name}", batch)
 
 
 def check_table(pipeline: Pipeline, table: str) -> None:
@@ -125,35 +84,46 @@ def check_table(pipeline: Pipeline, table: str) -> None:
         )
 
 
-def redrive(run: PipelineRun, table: str) -> Redriven:
-    """Give every row in a table's quarantine another try."""
+def redrive(run: PipelineRun, table: str, limits: Limits | None = None) -> Redriven:
+    """Give every row in a table's quarantine another try, a round after the other."""
     check_table(run.pipeline, table)
-    flows = [flow for flow in run.pipeline.flows if flow.target == table]
-    quarantine = run.quarantine_of(table)
-    if quarantine is None:
+    flows = {flow.name: flow for flow in run.pipeline.flows if flow.target == table}
+    place = run.quarantine_of(table)
+    if place is None:
         raise PipelineError(f"{table} refuses no rows: it has no quarantine to redrive")
+    quarantine = place.table
+    taken = refused = 0
     with run.state.held("redrive"):
-        path = run.state.directory / f"redrive-{table}.json"
-        standing = quarantine.table.rows()
-        unfinished = {flow.name: _unfinished(run, flow, quarantine.table) for flow in flows}
-        finished = rows_at(standing, unfinished, is_at=False)
-        note = Note.found_or_made(path, finished)
-        rows = rows_at(standing, note.moments)
-        taken = refused = 0
-        reasons: Counter[str] = Counter()
-        for flow in flows:
-            own = rows.filter(pc.equal(rows["flow"], flow.name))
-            fates, again = _redrive_flow(run, flow, own, note)
-            _remove(run, table, flow, own, fates)
-            taken += fates.taken
-            refused += again
-            reasons.update(fates.reasons)
-        files.unlink_if_there(str(path))
-    if gone := rows.num_rows - taken - reasons.total():
-        reasons[FLOW_GONE] = gone
-    if early := standing.num_rows - finished.num_rows:
-        reasons[UNFINISHED] = early
+        note, reasons = _begun(run, table, flows, quarantine, limits or Limits())
+        while note.rounds:
+            part = note.rounds[0]
+            if part.flow in flows:
+                flow = flows[part.flow]
+                rows = rows_of(quarantine, part)
+                fates, again = _redrive_round(run, flow, part, rows, note)
+                _remove(run, table, flow, rows, fates)
+                taken += fates.taken
+                refused += again
+                reasons.update(fates.reasons)
+            note.end_round()
     return Redriven(taken, refused, reasons.total(), dict(reasons))
+
+
+def _begun(
+    run: PipelineRun, table: str, flows: Mapping[str, Flow], quarantine: Table, limits: Limits
+) -> tuple[Note, Counter[str]]:
+    """What is to be done, or an earlier call has left to do; why other rows are left, how many."""
+    standing = index_of(quarantine)
+    unfinished = {name: _unfinished(run, flow, quarantine) for name, flow in flows.items()}
+    index = without(standing, unfinished)
+    path = run.state.directory / f"redrive-{table}.json"
+    note = Note.found(path)
+    if note is None:
+        note = Note.begun(path, [part for flow in flows for part in rounds_of(index, flow, limits)])
+    counts = index["flow"].value_counts().to_pylist()
+    gone = sum(one["counts"] for one in counts if one["values"] not in flows)
+    early = standing.num_rows - index.num_rows
+    return note, +Counter({FLOW_GONE: gone, UNFINISHED: early})  # Without those of no row.
 
 
 def _unfinished(run: PipelineRun, flow: Flow, quarantine: Table) -> set[int]:
@@ -178,26 +148,27 @@ def _moments_added(quarantine: Table, token: Token) -> Iterator[int]:
                 yield from rows.column(0).cast(pa.int64()).unique().to_pylist()
 
 
-def _redrive_flow(run: PipelineRun, flow: Flow, rows: pa.Table, note: Note) -> tuple[Fates, int]:
-    """Send a flow's refused rows through again; what became of them, how many came back."""
+def _redrive_round(
+    run: PipelineRun, flow: Flow, part: Round, rows: pa.Table, note: Note
+) -> tuple[Fates, int]:
+    """Send a round's rows through their flow again; what became of them, how many came back."""
     target = run.target_of(flow, is_redriven=True)
-    tokens = [note.token(flow, batch) for batch in (_ANEW, _AS_THEY_WERE)]
-    done = [target.has(token) for token in tokens]
-    lineage = run.lineage(flow.name)
+    anew, as_they_were = note.tokens(part)
+    is_begun, is_done = target.has(anew), target.has(as_they_were)
     refused = 0
-    if any(place is not None for place in places_of(rows)) and not any(done):
+    if any(place is not None for place in places_of(rows)) and not is_begun:
         note.plans[flow.name] = plan = _plan(run, flow, rows)
         note.write()
         pairs = zip(places_of(rows), rows["rule"].to_pylist(), strict=True)
         is_wanted = pa.array([plan.is_made_anew(*pair) for pair in pairs], pa.bool_())
         kept = KeptRecords.of(rows.filter(is_wanted))
         if kept.records:
-            refused += _anew(run, flow, kept, note, tokens[_ANEW])
+            refused += _anew(run, flow, kept, note, anew)
     fates = fates_of(rows, note.plans.get(flow.name, Plan()))
-    as_they_were = rows.filter(pa.array(fates.as_they_were, pa.bool_()))
-    if as_they_were.num_rows and not done[_AS_THEY_WERE]:
-        again = _as_they_were(run, flow, as_they_were)
-        refused += target.write(again, tokens[_AS_THEY_WERE], lineage).quarantined
+    judged = rows.filter(pa.array(fates.as_they_were, pa.bool_()))
+    if judged.num_rows and not is_done:
+        again = _as_they_were(run, flow, judged)
+        refused += target.write(again, as_they_were, run.lineage(flow.name)).quarantined
     return fates, refused
 
 
