@@ -14,6 +14,8 @@ from headrace.pipelines.commands import load_all, prepared, redrive
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running import redrive_fates, redriving
 from headrace.pipelines.running.redrive_fates import LOST
+from headrace.pipelines.running.redrive_notes import Note
+from headrace.pipelines.running.redrive_rounds import Limits
 from headrace.pipelines.running.redriving import UNFINISHED, Redriven
 from headrace.pipelines.running.targets import AppendTarget
 from headrace.runtime import files
@@ -229,6 +231,38 @@ def test_a_redrive_that_is_cut_off_at_every_step_takes_each_row_once(
         remove_old_versions(folder.lake.table(QUARANTINE))
     redriving.redrive(run, "trusted.o")
     assert folder.rows("trusted.o", "id") == [1, 2, 3, 4]
+    assert folder.rows(QUARANTINE, "offset") == [0]
+
+
+def test_a_redrive_that_is_cut_off_between_rounds_goes_on_with_the_next(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """Rounds of two rows, with 0 and 1 in the first; 0 is refused again, which no round takes up.
+
+    The second is cut off in its midst, when the table has its row and quarantine too. The record
+    of 3 and 4 makes two rows, and would be cut in half by their number alone.
+    """
+    topic = make_topic()
+    table = (
+        "CREATE STREAMING TABLE trusted.o (CONSTRAINT dear EXPECT (id >= {})"
+        " ON VIOLATION QUARANTINE ROW) AS SELECT explode(ids) AS id, topic, partition, offset"
+        " FROM STREAM(sources.events);"
+    )
+    folder.write(pipeline_toml=toml("rounds", topic, "ids ARRAY<LONG>"), tables_sql=table.format(9))
+    send(folder.broker, topic, [{"ids": ids} for ids in ([0], [1], [2], [3, 4], [5])])
+    folder.once()
+    folder.write(tables_sql=table.format(1))
+    (pipeline,) = load_all([folder.path], folder.overrides)
+    run, limits = prepared(folder.spark, pipeline), Limits(rows_max=2)
+    with cut(Note, "end_round", "behind"):
+        redriving.redrive(run, "trusted.o", limits)
+    assert folder.rows("trusted.o", "id") == [1]
+    assert folder.rows(QUARANTINE, "offset") == [0, 2, 3, 3, 4]
+    with cut(AppendTarget, "write", "behind"):
+        redriving.redrive(run, "trusted.o", limits)
+    assert folder.rows("trusted.o", "id") == [1, 2]
+    assert redriving.redrive(run, "trusted.o", limits) == Redriven(taken=4, refused=0)
+    assert folder.rows("trusted.o", "id") == [1, 2, 3, 4, 5]
     assert folder.rows(QUARANTINE, "offset") == [0]
 
 
