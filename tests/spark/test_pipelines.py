@@ -339,6 +339,10 @@ def test_a_replay_builds_beside_compares_switches_and_switches_back(
     assert len(folder.rows("refined.o", "id")) == 21
     switch_back(folder.path, overrides=folder.overrides)
     assert folder.rows("refined.o", "v") == sorted(n / 2 for n in range(20))
+    built = replay(folder.path, keep=["raw"], overrides=folder.overrides, spark=folder.spark)
+    assert [one.table for one in built.compared] == ["refined.o"]
+    assert folder.lake.table("raw.o").partition_by == ()
+    assert folder.rows("refined.o", "v") == sorted(n / 2 * 10 for n in range(20))
 
 
 def test_a_replay_that_must_be_equal_is_refused_by_values_and_its_tables_can_be_dropped(

@@ -181,7 +181,8 @@ class Analysis:
             for column in self.frames[consumer.name].columns
         ]
         expectations = getattr(self.pipeline.datasets[owner], "expectations", ())
-        if not may_refuse(brought, expectations, sets_aside=self.sets_aside(owner)):
+        is_fed = owner in self._consumers
+        if is_fed and not may_refuse(brought, expectations, sets_aside=self.sets_aside(owner)):
             raise PipelineError(
                 f"{owner} refuses no rows, so there is no {name}; quarantine takes records that"
                 f" cannot be read, and rows that have an {ERROR} or break an expectation that says"
@@ -205,6 +206,8 @@ class Analysis:
         return admitted(self.stand_ins.table(columns), source)
 
     def _dataset(self, dataset: Dataset) -> None:
+        from headrace.spark.tables.schemas import schema_of
+
         made = self._consumers.get(dataset.name, [])
         for consumer in made:
             with self.complaining(consumer.place):
@@ -215,6 +218,9 @@ class Analysis:
             if dataset.name in self.frames:
                 self.schemas[dataset.name] = self.frames[dataset.name].schema
             return
+        if not made and (kept := self._standing(dataset.name)) is not None:
+            # A replay that keeps it reads it as it is, and has no flows into it.
+            self.schemas[dataset.name] = schema_of(kept.schema)
         if not made or any(one.name not in self.frames for one in made):
             return
         with self.complaining(dataset.place, f"{dataset.name}: "):

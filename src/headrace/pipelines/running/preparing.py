@@ -162,6 +162,8 @@ class Preparation:
 
     def _make(self, name: str) -> None:
         match self.pipeline.datasets[name]:
+            case StreamingTable() if not self._flows_into(name):
+                return  # It is kept by a replay, which only reads it.
             case StreamingTable() as table:
                 self._create(self._wanted(table))
                 self._create_quarantine(name, table.expectations)
