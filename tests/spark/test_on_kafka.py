@@ -28,8 +28,7 @@ name = "shop"
 topic = "sales"
 """
 TABLES = """
-CREATE STREAMING TABLE raw.sales PARTITIONED BY (topic, day)
-AS SELECT *, date(timestamp) AS day FROM STREAM(sources.sales);
+CREATE STREAMING TABLE raw.sales AS SELECT * FROM STREAM(sources.sales);
 
 CREATE STREAMING TABLE staging.sales DEAD LETTER TOPIC 'letters' AS
 SELECT s.*, topic, partition, offset,

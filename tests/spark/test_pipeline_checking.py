@@ -40,7 +40,7 @@ CREATE STREAMING TABLE staging.e AS SELECT id,, op FROM STREAM(raw.orders);
 CREATE STREAMING TABLE staging.f
   (CONSTRAINT p EXPECT (prize > 1), CONSTRAINT q EXPECT (price), CONSTRAINT r EXPECT UNIQUE (idd),
    CONSTRAINT s EXPECT BATCH (avg(prize) > 1), CONSTRAINT t EXPECT FRESH op WITHIN 1 HOUR)
-  PARTITIONED BY (day) KEYS (key)
+  PARTITIONED BY (hour) KEYS (key)
 AS SELECT * FROM STREAM(raw.orders);
 CREATE STREAMING TABLE staging.g AS SELECT id FROM STREAM(raw.orders);
 CREATE FLOW g2 AS INSERT INTO staging.g BY NAME SELECT true AS id FROM STREAM(raw.orders);
@@ -91,7 +91,7 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
         ("a.sql:7: ", "staging.c: nothing in it is read as rows come; write STREAM(name)"),
         ("a.sql:8: ", "staging.d: Invalid streaming output mode: append."),
         ("a.sql:9: ", "Syntax error at or near ','"),
-        ("a.sql:10: ", "staging.f has no column day; it has id, price, ts, op"),
+        ("a.sql:10: ", "staging.f has no column hour; it has id, price, ts, op"),
         ("a.sql:10: ", "staging.f has no column key"),
         ("a.sql:10: ", "the expectation 'p' of staging.f: A column"),
         ("a.sql:10: ", "the expectation 'q' of staging.f: it is a double, and must be true or fal"),
@@ -129,7 +129,7 @@ def test_all_mistakes_are_told_at_once_each_at_its_line(
             "number",
             [
                 "a.sql:3: refined.n counts rows of raw.orders once, which has no column number; it"
-                " has id, price, ts, op, topic, partition, offset, timestamp"
+                " has id, price, ts, op, topic, partition, offset, timestamp, day"
             ],
         ),
     ],
@@ -296,7 +296,7 @@ def test_rules_of_entry_are_checked_against_the_payloads_columns(
     fine = SETTINGS + "where = \"id > 0\"\ncategory = \"if(price > 9, 'big', 'small')\"\n"
     report = check(load_folder(tmp_path / "1", {"a.sql": RAW}, fine), spark=spark)
     assert report.problems == ()
-    assert ("_category", "string") in report.columns["raw.orders"]
+    assert report.columns["raw.orders"][-2:] == (("_category", "string"), ("day", "date"))
     wrong = check(
         load_folder(tmp_path / "2", {"a.sql": RAW}, SETTINGS + 'where = "x > 0"'), spark=spark
     )
@@ -312,7 +312,10 @@ def test_a_table_that_is_there_may_grow_but_not_narrow(
     lake = Lake(pipeline.settings.lake)
     lake.create("raw.orders", pa.schema([("id", pa.int64())]))
     lake.create("staging.x", pa.schema([("id", pa.int64()), ("price", pa.string())]))
-    (problem,) = check(pipeline, spark=spark).problems
+    report = check(pipeline, spark=spark)
+    (problem,) = report.problems
+    assert "raw.orders is not partitioned by topic and day" in report.notes[0]
+    assert "day" not in dict(report.columns["raw.orders"])
     assert str(problem).startswith("a.sql:2: staging.x does not fit its table: column price is str")
 
 
@@ -381,7 +384,8 @@ def test_bytes_are_kept_where_spark_takes_the_column_and_nowhere_else(
     """ARC-4: refused rows keep what they were made of."""
     rule = "(CONSTRAINT c EXPECT (n > 1) ON VIOLATION QUARANTINE ROW)"
     sql = f"""
-    CREATE STREAMING TABLE raw.chosen {rule} AS SELECT id AS n FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE raw.chosen {rule}
+      AS SELECT id AS n, topic, timestamp FROM STREAM(sources.orders);
     CREATE STREAMING TABLE raw.whole {rule} AS SELECT *, id AS n FROM STREAM(sources.orders);
     CREATE STREAMING TABLE raw.text {rule} AS SELECT length(value) AS n FROM STREAM(sources.plain);
     CREATE STREAMING TABLE raw.total {rule} KEYS (one)
@@ -394,6 +398,8 @@ def test_bytes_are_kept_where_spark_takes_the_column_and_nowhere_else(
         analysis.run()
     assert analysis.problems == []
     assert sorted(analysis.with_bytes) == ["raw.chosen", "raw.text", "raw.whole"]
+    chosen = ["n", "topic", "timestamp", "_payload", "day"]
+    assert analysis.frames["raw.chosen"].columns == chosen
     assert analysis.frames["raw.text"].columns == ["n", "_payload"]
     assert analysis.schemas["raw.text"].fieldNames() == ["n"]
     assert analysis.frames["raw.total"].columns == ["one", "n"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headrace import pipelines as dp
+from headrace.pipelines.analysing.raw_days import with_day
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
 from tests.declared_pipelines import load_folder
@@ -99,6 +100,20 @@ def test_spark_in_a_function_knows_the_pipelines_tables(given: Given) -> None:
         return frame
 
     assert evaluate(query, given).count() == 2
+
+
+def test_the_day_of_a_record_is_that_of_utc_in_every_session(given: Given) -> None:
+    """ARC-4: where a row of raw lies does not depend on who has written it."""
+    query = with_day(
+        "SELECT id, ts - INTERVAL '12:00:01' HOUR TO SECOND AS timestamp FROM raw.orders"
+    )
+    given.spark.conf.set("spark.sql.session.timeZone", "Pacific/Auckland")
+    try:
+        found = {row["id"]: row["day"] for row in evaluate(query, given).collect()}
+    finally:
+        given.spark.conf.set("spark.sql.session.timeZone", "UTC")
+    day = NOON.date()
+    assert found == {1: day - dt.timedelta(days=1), 2: day}
 
 
 def test_a_function_must_return_a_frame(given: Given) -> None:

@@ -21,6 +21,8 @@ metadataPrefix = "kafka_"
 """
 TABLES = """
 CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
+CREATE STREAMING TABLE raw.placed
+AS SELECT id, kafka_topic AS topic, kafka_timestamp AS timestamp FROM STREAM(sources.orders);
 CREATE STREAMING TABLE trusted.latest KEYS (id)
 AS SELECT id, price FROM STREAM(raw.orders);
 CREATE STREAMING TABLE trusted.sane (CONSTRAINT paid EXPECT (price > 0) ON VIOLATION FAIL UPDATE)
@@ -46,6 +48,15 @@ def test_payloads_are_decoded_as_in_earnest(shop: PipelineTest) -> None:
     assert (refused["payload"], refused["offset"]) == (b"this is no JSON", 1)
     with pytest.raises(PipelineError, match=r"did you mean raw\.orders"):
         shop.quarantined("raw.oders")
+
+
+def test_rows_of_raw_have_their_day_as_in_earnest(shop: PipelineTest) -> None:
+    """ARC-4"""
+    shop.given("sources.orders", [{"id": 1, "kafka_timestamp": NOON}])
+    shop.run("raw.placed")
+    shop.given("raw.placed", [{"id": 2, "timestamp": NOON}, {"id": 3}])
+    days = {row["id"]: row["day"] for row in shop.rows("raw.placed")}
+    assert days == {1: NOON.date(), 2: NOON.date(), 3: None}
 
 
 def test_a_second_run_goes_on_where_the_first_has_ended(shop: PipelineTest) -> None:

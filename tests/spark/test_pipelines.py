@@ -58,8 +58,7 @@ def test_rows_pass_through_the_zones_each_once(folder: Folder, make_topic: MakeT
     folder.write(
         pipeline_toml=f'[pipeline]\nname = "zones"\n[sources.orders]\ntopic = "{topic}"\n',
         tables_sql="""
-        CREATE STREAMING TABLE raw.orders PARTITIONED BY (topic, day) AS
-        SELECT *, date(timestamp) AS day FROM STREAM(sources.orders);
+        CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
 
         CREATE STREAMING TABLE staging.orders AS
         SELECT o.*, topic, partition, offset, value AS _payload,
@@ -84,6 +83,8 @@ def test_rows_pass_through_the_zones_each_once(folder: Folder, make_topic: MakeT
     raw = folder.lake.table("raw.orders")
     headers = [row["headers"] for row in raw.rows().to_pylist() if row["headers"]]
     assert headers == [[{"key": "from", "value": b"shop"}]]
+    assert raw.partition_by == ("topic", "day")
+    assert all(row["day"] == row["timestamp"].date() for row in raw.rows().to_pylist())
     assert raw.properties["delta.appendOnly"] == "true"
     raw.set_properties({"delta.appendOnly": "false"})  # As older releases have made it.
     folder.once()
@@ -314,16 +315,23 @@ def test_a_replay_builds_beside_compares_switches_and_switches_back(
     """ARC-2"""
     topic = make_topic(partitions=2)
     tables = (
-        "CREATE STREAMING TABLE raw.o AS SELECT * FROM STREAM(sources.events);\n"
+        "CREATE STREAMING TABLE raw.o {} AS SELECT * FROM STREAM(sources.events);\n"
         "CREATE STREAMING TABLE refined.o AS SELECT id, {} AS v FROM STREAM(raw.o);"
     )
-    folder.write(pipeline_toml=toml("again", topic, SCHEMA), tables_sql=tables.format("amount"))
-    send(folder.broker, topic, (order(n) for n in range(20)))
+    whole = tables.format("PARTITIONED BY ()", "amount")  # As older releases have made it.
+    folder.write(pipeline_toml=toml("again", topic, SCHEMA), tables_sql=whole)
+    send(folder.broker, topic, (order(n) for n in range(10)))
     folder.once()
-    folder.write(tables_sql=tables.format("amount * 10"))
+    folder.write(tables_sql=tables.format("", "amount"))
+    send(folder.broker, topic, (order(n) for n in range(10, 20)))
+    folder.once()
+    assert "day" not in folder.lake.table("raw.o").schema.names
+    folder.write(tables_sql=tables.format("", "amount * 10"))
     built = replay(folder.path, overrides=folder.overrides, spark=folder.spark)
+    assert folder.lake.table("raw.o").partition_by == ("topic", "day")
     assert {one.table: one.contents.only_after for one in built.compared if not one.is_equal} == {
-        "refined.o": 19  # Of twenty; that of 0 is there before and after.
+        "raw.o": 0,  # The day is new.
+        "refined.o": 19,  # Of twenty; that of 0 is there before and after.
     }
     assert folder.rows("refined.o", "v") == sorted(n / 2 * 10 for n in range(20))
     send(folder.broker, topic, [order(20)])
@@ -331,6 +339,10 @@ def test_a_replay_builds_beside_compares_switches_and_switches_back(
     assert len(folder.rows("refined.o", "id")) == 21
     switch_back(folder.path, overrides=folder.overrides)
     assert folder.rows("refined.o", "v") == sorted(n / 2 for n in range(20))
+    built = replay(folder.path, keep=["raw"], overrides=folder.overrides, spark=folder.spark)
+    assert [one.table for one in built.compared] == ["refined.o"]
+    assert folder.lake.table("raw.o").partition_by == ()
+    assert folder.rows("refined.o", "v") == sorted(n / 2 * 10 for n in range(20))
 
 
 def test_a_replay_that_must_be_equal_is_refused_by_values_and_its_tables_can_be_dropped(

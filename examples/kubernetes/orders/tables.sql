@@ -1,6 +1,5 @@
 CREATE STREAMING TABLE raw.orders
-  PARTITIONED BY (topic, day)
-AS SELECT *, date(timestamp) AS day FROM STREAM(sources.orders);
+AS SELECT * FROM STREAM(sources.orders);
 
 CREATE STREAMING TABLE trusted.orders
   COMMENT 'Each order as it is now';

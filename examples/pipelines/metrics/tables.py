@@ -24,13 +24,9 @@ AIM = 0.97
 """So much of all requests must succeed."""
 
 
-@table(
-    name="raw.requests",
-    comment="What services told, as it came; the key is the request",
-    partition_cols=["topic", "day"],
-)
+@table(name="raw.requests", comment="What services told, as it came; the key is the request")
 def landed() -> DataFrame:
-    return read_stream("sources.requests").withColumn("day", F.to_date("timestamp"))
+    return read_stream("sources.requests")
 
 
 @temporary_view

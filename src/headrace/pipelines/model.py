@@ -174,7 +174,8 @@ class StreamingTable:
     place: Place
     comment: str = ""
     schema: str | None = None
-    partition_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] | None = None
+    """None where nothing is said, which leaves tables of raw to `analysing.raw_days`."""
     keys: tuple[str, ...] = ()
     """With keys, a flow's row replaces the row of the same key (output mode update)."""
     sequence_by: str | None = None

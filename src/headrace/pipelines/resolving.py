@@ -6,7 +6,7 @@ the names in SQL ask it.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
@@ -59,6 +59,15 @@ def evaluate(query: Query, resolver: Resolver) -> "DataFrame":
         )
     frame: DataFrame = made
     return frame
+
+
+def then(query: Query, change: "Callable[[DataFrame], DataFrame]") -> Query:
+    """A query that goes on where another ends, by whichever resolver it is evaluated."""
+
+    def changed() -> "DataFrame":
+        return change(evaluate(query, _resolver("a query")))
+
+    return changed
 
 
 def evaluate_sql(sql: str, resolver: Resolver) -> "DataFrame":

@@ -6,7 +6,7 @@ analysed when it asks for it. A dataset that something is wrong with has no colu
 that read it are not analysed, and not complained about.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
+from headrace.pipelines.analysing import raw_days
 from headrace.pipelines.analysing.agreement import Part, agreed, as_declared
 from headrace.pipelines.analysing.graph import Consumer, Graph, consumers, graph_of
 from headrace.pipelines.analysing.original_bytes import (
@@ -37,6 +38,7 @@ from headrace.pipelines.model import (
     RESERVED,
     Changes,
     Dataset,
+    MaterializedView,
     Pipeline,
     Place,
     Query,
@@ -56,17 +58,28 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from headrace.lake.tables import Table
+
 
 class UnknownColumns(Exception):
     """What a query reads could not be analysed; that was complained about where it is declared."""
 
 
 class Analysis:
-    """What Spark says of a pipeline's queries."""
+    """What Spark says of a pipeline's queries.
 
-    def __init__(self, spark: "SparkSession", pipeline: Pipeline) -> None:
+    `standing` finds the tables that are there already.
+    """
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        pipeline: Pipeline,
+        standing: "Callable[[str], Table | None]" = lambda _: None,
+    ) -> None:
         self.spark = spark
         self.pipeline = pipeline
+        self._standing = standing
         self.stand_ins = StandIns(spark)
         self.problems: list[Problem] = []
         self.reads: dict[str, list[Read]] = {}
@@ -78,9 +91,13 @@ class Analysis:
         self.frames: dict[str, DataFrame] = {}
         """The frame of each query, by the name of its flow or view."""
         self.kept: dict[str, Query] = {}
-        """For flows whose rows can bring what quarantine asks for, the query that does."""
+        """For flows that bring more than is declared, for quarantine or the day, their query."""
         self.with_bytes: set[str] = set()
         """Those of them whose sources are to send the bytes of every record."""
+        self.by_day: dict[str, frozenset[str]] = {}
+        """The tables of raw that get their usual partitions, with the flows that get the day."""
+        self.not_by_day: dict[str, str] = {}
+        """Those that say nothing of partitions and get none, with the reason."""
         self.aside: dict[str, frozenset[str]] = {}
         """The sources whose unreadable records are kept away from a query, by its name."""
         self._consumers: dict[str, list[Consumer]] = {}
@@ -124,6 +141,10 @@ class Analysis:
             raise UnknownColumns(name)
         return self.schemas[name]
 
+    def partition_by(self, dataset: StreamingTable | MaterializedView) -> tuple[str, ...]:
+        """By what a table is to be partitioned, declared or not."""
+        return raw_days.PARTITIONS if dataset.name in self.by_day else dataset.partition_by or ()
+
     def sets_aside(self, name: str) -> bool:
         """Whether records that cannot be read are kept away from what fills a dataset."""
         return any(self.aside.get(one.name) for one in self._consumers.get(name, ()))
@@ -160,7 +181,8 @@ class Analysis:
             for column in self.frames[consumer.name].columns
         ]
         expectations = getattr(self.pipeline.datasets[owner], "expectations", ())
-        if not may_refuse(brought, expectations, sets_aside=self.sets_aside(owner)):
+        is_fed = owner in self._consumers
+        if is_fed and not may_refuse(brought, expectations, sets_aside=self.sets_aside(owner)):
             raise PipelineError(
                 f"{owner} refuses no rows, so there is no {name}; quarantine takes records that"
                 f" cannot be read, and rows that have an {ERROR} or break an expectation that says"
@@ -184,6 +206,8 @@ class Analysis:
         return admitted(self.stand_ins.table(columns), source)
 
     def _dataset(self, dataset: Dataset) -> None:
+        from headrace.spark.tables.schemas import schema_of
+
         made = self._consumers.get(dataset.name, [])
         for consumer in made:
             with self.complaining(consumer.place):
@@ -194,9 +218,14 @@ class Analysis:
             if dataset.name in self.frames:
                 self.schemas[dataset.name] = self.frames[dataset.name].schema
             return
+        if not made and (kept := self._standing(dataset.name)) is not None:
+            # A replay that keeps it reads it as it is, and has no flows into it.
+            self.schemas[dataset.name] = schema_of(kept.schema)
         if not made or any(one.name not in self.frames for one in made):
             return
         with self.complaining(dataset.place, f"{dataset.name}: "):
+            if raw_days.is_left_open(dataset):
+                self._part_by_day(dataset, made)
             self.schemas[dataset.name] = self._stored(dataset, made)
 
     def _evaluated(self, consumer: Consumer) -> "DataFrame":
@@ -241,6 +270,23 @@ class Analysis:
             return frame if frame.columns == columns else None
         except PySparkException:
             return None  # An aggregate, for one: its rows are of several records.
+
+    def _part_by_day(self, table: StreamingTable, made: Sequence[Consumer]) -> None:
+        """Let a table of raw have its usual partitions, and its flows bring the day."""
+        brought = {one.name: dict(self.frames[one.name].dtypes) for one in made}
+        schema = parsed_schema(table.schema).fields if table.schema else ()
+        declared = {one.name: one.dataType.simpleString() for one in schema}
+        standing = self._standing(table.name)
+        parted = None if standing is None else standing.partition_by
+        why = raw_days.obstacle(brought, declared, parted)
+        if why is not None:
+            self.not_by_day[table.name] = why
+            return
+        lacking = [one for one in made if raw_days.DAY not in brought[one.name]]
+        self.by_day[table.name] = frozenset(one.name for one in lacking)
+        for one in lacking:
+            self.kept[one.name] = raw_days.with_day(self.kept.get(one.name, one.query))
+            self.frames[one.name] = raw_days.add_day(self.frames[one.name])
 
     def _stored(self, dataset: Dataset, made: Sequence[Consumer]) -> "StructType":
         """The columns that a table keeps of what its flows bring."""

@@ -7,6 +7,7 @@ so whoever starts it looks at what is known without it first.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError
@@ -97,11 +98,13 @@ def _without_spark(pipeline: Pipeline) -> Report:
 
 
 def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
+    from headrace.lake.catalog import Lake
     from headrace.pipelines.analysing.analysis import Analysis
     from headrace.pipelines.analysing.schema_checks import check_declared, check_lake
     from headrace.pipelines.analysing.spark_errors import quiet
+    from headrace.pipelines.analysing.standing_tables import standing
 
-    analysis = Analysis(spark, pipeline)
+    analysis = Analysis(spark, pipeline, partial(standing, Lake(pipeline.settings.lake)))
     with quiet():
         analysis.run()
         check_declared(analysis)
@@ -112,7 +115,7 @@ def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
         for name, schema in analysis.schemas.items()
     }
     found = (*graphs.problems(graph), *promotion.problems(graph), *analysis.problems)
-    notes = tuple(promotion.unpartitioned(pipeline))
+    notes = tuple(promotion.unpartitioned(pipeline, analysis.not_by_day))
     if is_connect(spark) and any(isinstance(d, MergedView) for d in pipeline.datasets.values()):
         notes = (NO_PLANS, *notes)
     return Report(graph, found, notes, columns)

@@ -6,7 +6,7 @@ stricter, or allow more: which zones a zone reads, and what each table in it mus
 of raw only grow is no matter of declaring: all the others can be built anew because they do.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from headrace.lake.metadata import APPEND_ONLY, is_append_only
 from headrace.pipelines.analysing.graph import Edge, Graph, why_rewritten
@@ -46,16 +46,21 @@ def problems(graph: Graph) -> list[Problem]:
     return [*_wrong_reads(graph), *_lacking(graph.pipeline), *_edited(graph.pipeline)]
 
 
-def unpartitioned(pipeline: Pipeline) -> Iterator[str]:
-    """Raw tables in which a topic or a day cannot be found without reading all of it."""
+def unpartitioned(pipeline: Pipeline, left_out: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Raw tables in which a topic or a day cannot be found without reading all of it.
+
+    `left_out` are those that would be partitioned so by themselves, with what keeps them from it.
+    Who has declared that a table has no partitions knows it, and is not told.
+    """
+    reasons = left_out or {}
     for table in pipeline.datasets.values():
         if not isinstance(table, StreamingTable) or zone_of(table.name) != RAW:
             continue
-        if "topic" not in table.partition_by or len(table.partition_by) < 2:
+        reason = _other_partitions(table.partition_by or ()) or reasons.get(table.name)
+        if reason is not None:
             yield (
                 f"{table.place}: {table.name} is not partitioned by topic and day, so whoever looks"
-                " for one of these reads all of it; select date(timestamp) AS day, and declare"
-                " PARTITIONED BY (topic, day), in Python partition_cols"
+                f" for one of these reads all of it: {reason}"
             )
 
 
@@ -67,6 +72,16 @@ def readable_by(zone: str, settings: PipelineSettings) -> tuple[str, ...]:
     own = tuple(name for name in settings.zones if name not in ZONES)
     before = ZONES[: ZONES.index(zone) + 1] if zone in ZONES else ZONES
     return (SOURCES, *before, *own, QUARANTINE)
+
+
+def _other_partitions(declared: Sequence[str]) -> str | None:
+    """What is to be said of partitions that are none of topic and a time; None if they are."""
+    if not declared or ("topic" in declared and len(declared) > 1):
+        return None
+    return (
+        f"it is declared to be by {', '.join(declared)}; leave out PARTITIONED BY, in Python"
+        " partition_cols, and build it anew with headrace pipelines replay FOLDER"
+    )
 
 
 def _wrong_reads(graph: Graph) -> Iterator[Problem]:

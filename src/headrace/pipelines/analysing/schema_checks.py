@@ -71,7 +71,7 @@ def check_lake(analysis: Analysis) -> None:
                 analysis.problems += [
                     Problem(text, dataset.place)
                     for text in standing_tables.complaints(
-                        table, dataset.partition_by, dataset.properties
+                        table, analysis.partition_by(dataset), dataset.properties
                     )
                 ]
             evolution(table.schema, arrow_schema_of(schema))
@@ -159,7 +159,7 @@ def _check_table(analysis: Analysis, table: StreamingTable) -> None:
         return
     names = schema.fieldNames()
     ordered = () if table.sequence_by is None else (table.sequence_by,)
-    wanted = (*table.partition_by, *table.keys, *ordered)
+    wanted = (*analysis.partition_by(table), *table.keys, *ordered)
     _check_columns(analysis, wanted, names, table.place, table.name)
     flows = [flow for flow in analysis.pipeline.flows if flow.target == table.name]
     for flow in flows:

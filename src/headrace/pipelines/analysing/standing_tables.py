@@ -4,11 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from headrace.lake.catalog import Lake
     from headrace.lake.tables import Table
 
 _FEATURES = ("delta.columnmapping", "delta.enable", "delta.feature", "delta.min")
 """Properties by which a table takes another protocol, so that it is made with them or never."""
 _REPLAY = "build it anew with headrace pipelines replay FOLDER, or declare what it was made with"
+
+
+def standing(lake: "Lake", name: str, generation: int | None = None) -> "Table | None":
+    """A table if it is there, and was not lost."""
+    from headrace.lake.errors import TableLost
+
+    if not lake.has(name, generation):
+        return None
+    try:
+        return lake.table(name, generation)
+    except TableLost:
+        return None  # Whoever needs it says so.
 
 
 def complaints(

@@ -57,7 +57,7 @@ def table(
     *,
     name: str | None = None,
     comment: str = "",
-    partition_cols: Sequence[str] = (),
+    partition_cols: Sequence[str] | None = None,
     table_properties: Mapping[str, str] | None = None,
     schema: "str | StructType | None" = None,
     keys: Sequence[str] = (),
@@ -72,7 +72,7 @@ def table(
     *,
     name: str | None = None,
     comment: str = "",
-    partition_cols: Sequence[str] = (),
+    partition_cols: Sequence[str] | None = None,
     table_properties: Mapping[str, str] | None = None,
     schema: "str | StructType | None" = None,
     keys: Sequence[str] = (),
@@ -85,7 +85,9 @@ def table(
     """A streaming table, and the flow of the decorated function into it.
 
     With `keys` a row replaces the one with the same key; else rows are appended. With
-    `sequence_by`, a column, a row that comes late does not replace a newer one.
+    `sequence_by`, a column, a row that comes late does not replace a newer one. A table of raw
+    that brings topic and timestamp is parted by topic and day, unless `partition_cols` says
+    otherwise; `[]` says that it is not.
     """
 
     def declare(registry: Registry, function: QueryFunction, place: Place) -> None:
@@ -96,7 +98,7 @@ def table(
             place=place,
             comment=comment,
             schema=_ddl(schema),
-            partition_by=_columns(partition_cols),
+            partition_by=_partitions(partition_cols),
             keys=_columns(keys),
             sequence_by=sequence_by,
             dead_letter_topic=dead_letter_topic,
@@ -239,7 +241,7 @@ def create_streaming_table(
     name: str,
     *,
     comment: str = "",
-    partition_cols: Sequence[str] = (),
+    partition_cols: Sequence[str] | None = None,
     table_properties: Mapping[str, str] | None = None,
     schema: "str | StructType | None" = None,
     keys: Sequence[str] = (),
@@ -266,7 +268,7 @@ def create_streaming_table(
         place=place,
         comment=comment,
         schema=_ddl(schema),
-        partition_by=_columns(partition_cols),
+        partition_by=_partitions(partition_cols),
         keys=_columns(keys),
         sequence_by=sequence_by,
         expectations=_expectations(rules),
@@ -403,6 +405,11 @@ def _columns(names: Sequence[str]) -> tuple[str, ...]:
     """Names of columns; a single text is one name, not a list of letters."""
     listed = [names] if isinstance(names, str) else list(names)
     return tuple(_text(name, "a column") for name in listed)
+
+
+def _partitions(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The columns of partitions; None, unlike an empty list, says nothing."""
+    return None if names is None else _columns(names)
 
 
 def _text(value: object, what: str) -> str:

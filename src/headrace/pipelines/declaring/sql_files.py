@@ -83,7 +83,7 @@ class _Clauses:
     comment: str = ""
     columns: list[str] = field(default_factory=list)
     expectations: list[Expectation] = field(default_factory=list)
-    partition_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] | None = None
     keys: tuple[str, ...] = ()
     sequence_by: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class _Clauses:
 _Reader = Callable[[Parts], Any]
 _CLAUSES: dict[tuple[str, ...], tuple[str, _Reader]] = {
     ("COMMENT",): ("comment", Parts.text),
-    ("PARTITIONED", "BY"): ("partition_by", Parts.names),
+    ("PARTITIONED", "BY"): ("partition_by", Parts.names_or_none),
     ("KEYS",): ("keys", Parts.names),
     ("SEQUENCE", "BY"): ("sequence_by", Parts.column),
     ("TBLPROPERTIES",): ("properties", Parts.properties),
@@ -189,7 +189,7 @@ def _materialized_view(parts: Parts, place: Place, registry: Registry) -> None:
             query=parts.query(),
             place=place,
             comment=clauses.comment,
-            partition_by=clauses.partition_by,
+            partition_by=clauses.partition_by or (),
             expectations=expectations,
             refresh=clauses.refresh,
             properties=clauses.properties,

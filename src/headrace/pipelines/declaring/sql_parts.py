@@ -92,6 +92,10 @@ class Parts:
         """A list of columns: `(id, day)`."""
         return tuple(self._column(item) for item in self._items())
 
+    def names_or_none(self) -> tuple[str, ...]:
+        """The same where `()` says that it is none."""
+        return () if self.accept("(", ")") else self.names()
+
     def column(self) -> str:
         """One column, as it is written: `seq`."""
         return self._name_token().name

@@ -10,6 +10,7 @@ from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.changes import history_name
 from headrace.lake.merging import COMMIT_VERSION
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
+from headrace.lake.tables import Table
 from headrace.pipelines.analysing import promotion
 from headrace.pipelines.analysing.analysis import Analysis
 from headrace.pipelines.analysing.fingerprints import fingerprint
@@ -18,6 +19,7 @@ from headrace.pipelines.analysing.graph import problems as graph_problems
 from headrace.pipelines.analysing.plans import is_repeatable, plan_text
 from headrace.pipelines.analysing.schema_checks import check_declared
 from headrace.pipelines.analysing.spark_errors import quiet
+from headrace.pipelines.analysing.standing_tables import standing
 from headrace.pipelines.model import (
     Architecture,
     Expectation,
@@ -66,7 +68,7 @@ class Preparation:
         """Tables that readers are not to see yet: they are built for another architecture."""
         self._making = TableMaking(lake, pipeline.settings.name)
         self._is_rebuilt: Callable[[str], bool] = lambda _: False
-        self._analysis = Analysis(spark, pipeline)
+        self._analysis = Analysis(spark, pipeline, self._standing)
         self._order: list[str] = []
         self._repeatable: dict[str, bool] = {}
         self._fingerprints: dict[str, str] = {}
@@ -94,11 +96,16 @@ class Preparation:
             self._make(name)
 
     def as_run(self, flow: Flow) -> Flow:
-        """A flow with the bytes of its records, where that is possible and of use."""
+        """A flow with what it brings beyond its query: the bytes of its records, their day."""
         query = self._analysis.kept.get(flow.name)
         if query is None:
             return flow
         return replace(flow, query=query, keeps_payloads=flow.name in self._analysis.with_bytes)
+
+    def dates(self, table: str) -> bool:
+        """Whether the days in a table are those that its flows get, and none that they bring."""
+        flows = self._analysis.by_day.get(table, frozenset())
+        return bool(flows) and flows == {flow.name for flow in self._flows_into(table)}
 
     def gathers(self, flow: Flow) -> bool:
         """Whether a flow's rows are made of several records each."""
@@ -155,6 +162,8 @@ class Preparation:
 
     def _make(self, name: str) -> None:
         match self.pipeline.datasets[name]:
+            case StreamingTable() if not self._flows_into(name):
+                return  # It is kept by a replay, which only reads it.
             case StreamingTable() as table:
                 self._create(self._wanted(table))
                 self._create_quarantine(name, table.expectations)
@@ -174,11 +183,14 @@ class Preparation:
         return WantedTable(
             name=declared.name,
             columns=self._columns(declared.name),
-            partition_by=declared.partition_by,
+            partition_by=self._analysis.partition_by(declared),
             comment=declared.comment,
             properties=declared.properties,
             place=declared.place,
         )
+
+    def _standing(self, name: str) -> Table | None:
+        return standing(self.lake, name, self.generation_of(name))
 
     def _columns(self, name: str) -> pa.Schema:
         return arrow_schema_of(self._analysis.schemas[name])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.pipelines.analysing.raw_days import DAY
 from headrace.pipelines.model import ERROR, PAYLOAD, PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError, nearest
 from headrace.pipelines.sources import metadata_prefix, source_options, source_properties
@@ -34,6 +35,14 @@ def table_rows(name: str, rows: Iterable[Row], schema: pa.Schema) -> pa.Table:
     except _UNFIT as error:
         reason = next(filter(None, (_unfit(column, named) for column in schema)), str(error))
         raise PipelineError(f"these rows do not fit {name}: {reason}") from error
+
+
+def with_days(rows: pa.Table) -> pa.Table:
+    """Rows of a table whose flows get the day from us, with it where it was not given."""
+    import pyarrow.compute as pc
+
+    days = pc.coalesce(rows[DAY], rows["timestamp"].cast(pa.date32()))
+    return rows.set_column(rows.schema.get_field_index(DAY), rows.schema.field(DAY), days)
 
 
 def source_rows(

@@ -43,6 +43,7 @@ from headrace.pipelines.testing.given_rows import (
     listed,
     source_rows,
     table_rows,
+    with_days,
 )
 from headrace.spark.session import LOCAL
 
@@ -178,8 +179,9 @@ class PipelineTest:
             raise PipelineError(f"{name} is a table; give its rows by column")
         table = self._run.lake.table(name)
         self._files += 1
+        given = table_rows(name, named, table.schema)
         with table.writer() as writer:
-            writer.write(table_rows(name, named, table.schema))
+            writer.write(with_days(given) if self._run.preparation.dates(name) else given)
             table.append(writer.close(), Token("given", self._files), Lineage(flow="given"))
 
     def _all_with_news(self) -> list[str]:

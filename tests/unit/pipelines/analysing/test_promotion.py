@@ -6,7 +6,7 @@ import pytest
 
 from headrace.pipelines.analysing.checking import check
 from headrace.pipelines.analysing.graph import graph_of
-from headrace.pipelines.analysing.promotion import problems
+from headrace.pipelines.analysing.promotion import problems, unpartitioned
 from tests.declared_pipelines import SETTINGS, load_folder
 
 FORWARD = """
@@ -98,11 +98,22 @@ def test_tables_of_raw_only_grow(tmp_path: Path) -> None:
     assert "keeps one row per id, so its rows change, and tables of raw only grow" in found[0]
 
 
+PARTED = """
+CREATE STREAMING TABLE raw.daily PARTITIONED BY (day) AS SELECT * FROM STREAM(sources.orders);
+CREATE STREAMING TABLE raw.hourly PARTITIONED BY (topic, h) AS SELECT * FROM STREAM(sources.orders);
+CREATE STREAMING TABLE raw.whole PARTITIONED BY () AS SELECT * FROM STREAM(sources.orders);
+"""
+
+
 def test_the_dry_run_notes_raw_tables_that_are_not_parted_by_topic_and_day(tmp_path: Path) -> None:
-    """ARC-4"""
-    notes = check(load_folder(tmp_path, {"a.sql": FORWARD + EDITED})).notes
-    named = [note.split()[1] for note in notes if "is not partitioned by topic and day" in note]
-    assert named == ["raw.orders", "raw.keyed", "raw.changed", "raw.loose"]
+    """ARC-4: neither those that will be by themselves, nor those that are to be in one piece."""
+    pipeline = load_folder(tmp_path, {"a.sql": FORWARD + PARTED})
+    notes = [note for note in check(pipeline).notes if "is not partitioned by topic" in note]
+    assert [note.split()[1] for note in notes] == ["raw.daily"]
+    assert "it is declared to be by day; leave out PARTITIONED BY" in notes[0]
+    (left_out, _) = unpartitioned(pipeline, {"raw.orders": "it brings no topic"})
+    assert left_out.startswith("a.sql:2: raw.orders is not partitioned by topic and day")
+    assert left_out.endswith("reads all of it: it brings no topic")
 
 
 CHECKED = """

@@ -1,5 +1,6 @@
 """What keeps a table that is there from becoming what is declared."""
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,6 +10,7 @@ from headrace.pipelines.analysing.standing_tables import (
     complaints,
     partitioning_complaint,
     property_complaint,
+    standing,
 )
 
 
@@ -34,3 +36,16 @@ def test_all_that_is_wrong_with_a_table_is_told(tmp_path: Path) -> None:
     table = Lake(tmp_path).create("raw.x", columns, partition_by=("day",))
     assert complaints(table, ("day",), {"delta.logRetentionDuration": "interval 3 days"}) == []
     assert len(complaints(table, (), {"delta.columnMapping.mode": "name"})) == 2
+
+
+def test_a_table_stands_in_the_generation_that_is_asked_for_unless_it_was_lost(
+    tmp_path: Path,
+) -> None:
+    lake = Lake(tmp_path)
+    made = lake.create("raw.x", pa.schema([("id", pa.int64())]))
+    assert [standing(lake, "raw.x", 2), standing(lake, "raw.y")] == [None, None]
+    there = standing(lake, "raw.x")
+    assert there is not None
+    assert there.partition_by == ()
+    shutil.rmtree(made.place)
+    assert standing(lake, "raw.x", 1) is None

@@ -58,6 +58,24 @@ def test_a_table_is_its_flow_too(tmp_path: Path) -> None:
     assert callable(flow.query)
 
 
+def test_no_partitions_are_another_thing_than_nothing_said_of_them(tmp_path: Path) -> None:
+    function = "def {}():\n    return dp.read_stream('sources.orders')\n"
+    pipeline = load_folder(
+        tmp_path,
+        {
+            "a.py": HEAD
+            + "\n@dp.table(name='raw.a')\n"
+            + function.format("a")
+            + "\n@dp.table(name='raw.b', partition_cols=[])\n"
+            + function.format("b")
+            + "\ndp.create_streaming_table('raw.c', partition_cols=[])\n"
+            "@dp.append_flow(target='raw.c')\n" + function.format("c")
+        },
+    )
+    tables = [one for one in pipeline.datasets.values() if isinstance(one, StreamingTable)]
+    assert [table.partition_by for table in tables] == [None, (), ()]
+
+
 @pytest.mark.parametrize(
     "decorators",
     [

@@ -84,6 +84,21 @@ def test_a_streaming_table_has_columns_rules_and_a_query() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("clause", "partitions"),
+    [("", None), ("PARTITIONED BY ()", ()), ("PARTITIONED BY (a)", ("a",))],
+)
+def test_no_partitions_are_another_thing_than_nothing_said_of_them(
+    clause: str, partitions: tuple[str, ...] | None
+) -> None:
+    table = only(f"CREATE STREAMING TABLE raw.x {clause} AS SELECT * FROM STREAM(sources.x)")
+    assert isinstance(table, StreamingTable)
+    assert table.partition_by == partitions
+    view = only(f"CREATE MATERIALIZED VIEW refined.x {clause} AS SELECT * FROM raw.x")
+    assert isinstance(view, MaterializedView)
+    assert view.partition_by == (partitions or ())
+
+
 def test_a_query_stays_on_its_line_so_that_spark_names_it() -> None:
     registry = declared("\n\nCREATE STREAMING TABLE raw.x AS\nSELECT *\nFROM STREAM(sources.x);")
     assert registry.flows[0].query == "\n\n\nSELECT *\nFROM STREAM(sources.x)"

@@ -1,11 +1,13 @@
 """Rows that a test gives, as a topic or a table would hold them."""
 
+import datetime as dt
+
 import pyarrow as pa
 import pytest
 
 from headrace.pipelines.model import Place, Source
 from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.testing.given_rows import listed, source_rows, table_rows
+from headrace.pipelines.testing.given_rows import Row, listed, source_rows, table_rows, with_days
 
 PREFIXED = Source(
     "orders",
@@ -54,3 +56,15 @@ def test_rows_may_come_from_a_generator() -> None:
 def test_a_value_that_its_column_does_not_hold_is_told(row: dict[str, object], told: str) -> None:
     with pytest.raises(PipelineError, match=rf"these rows do not fit raw\.orders: .*{told}"):
         table_rows("raw.orders", [{"id": 1}, row], COLUMNS)
+
+
+def test_days_are_those_of_the_times_in_utc_unless_they_are_given() -> None:
+    columns = pa.schema(
+        [("timestamp", pa.timestamp("us", "UTC")), ("day", pa.date32()), ("id", pa.int64())]
+    )
+    late = dt.datetime(2026, 3, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=2)))
+    other = dt.date(2020, 1, 1)
+    rows: list[Row] = [{"timestamp": late}, {"timestamp": late, "day": other}, {"id": 1}]
+    found = with_days(table_rows("raw.orders", rows, columns))
+    assert found["day"].to_pylist() == [dt.date(2026, 2, 28), other, None]
+    assert found.schema == columns

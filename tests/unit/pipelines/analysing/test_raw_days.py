@@ -1,0 +1,70 @@
+"""Which tables of raw get topic and day as their partitions without a word."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from headrace.pipelines.analysing.raw_days import Types, is_left_open, obstacle
+from tests.declared_pipelines import load_folder
+
+RECORDS = {"value": "binary", "topic": "string", "timestamp": "timestamp"}
+DATED = {**RECORDS, "day": "date"}
+
+
+@pytest.mark.parametrize(
+    ("brought", "standing"),
+    [
+        ([RECORDS], None),
+        ([RECORDS, DATED], None),
+        ([DATED], ("topic", "day")),
+        ([RECORDS], ("topic",)),  # What is there otherwise is refused as any other change is.
+    ],
+)
+def test_a_table_whose_flows_bring_topic_and_time_is_parted(
+    brought: list[Types], standing: Sequence[str] | None
+) -> None:
+    """ARC-4"""
+    named = {f"f{number}": types for number, types in enumerate(brought)}
+    assert obstacle(named, {}, standing) is None
+    assert obstacle(named, {"day": "date"}, standing) is None
+
+
+@pytest.mark.parametrize(
+    ("types", "reason"),
+    [
+        ({"timestamp": "timestamp"}, "f brings no topic; select topic"),
+        ({"topic": "string"}, "f brings no timestamp"),
+        ({**RECORDS, "timestamp": "bigint"}, "f brings timestamp as bigint"),
+        ({**RECORDS, "day": "string"}, "f has a column day of its own (string); give that"),
+        ({**RECORDS, "Day": "date"}, "f has a column Day of its own (date)"),
+    ],
+)
+def test_one_flow_that_cannot_be_parted_keeps_the_table_whole(types: Types, reason: str) -> None:
+    found = obstacle({"fine": RECORDS, "f": types}, {}, None)
+    assert found is not None
+    assert found.startswith(reason)
+
+
+def test_a_declared_day_that_is_no_date_is_left_alone() -> None:
+    found = obstacle({"f": RECORDS}, {"day": "int"}, None)
+    assert found is not None
+    assert found.startswith("its schema has a column day of its own (int);")
+
+
+def test_a_table_that_was_made_whole_stays_so_until_it_is_built_anew() -> None:
+    found = obstacle({"f": RECORDS}, {}, ())
+    assert found is not None
+    assert "headrace pipelines replay" in found
+
+
+def test_only_tables_of_raw_that_say_nothing_are_left_open(tmp_path: Path) -> None:
+    tables = """
+    CREATE STREAMING TABLE raw.open AS SELECT * FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE raw.whole PARTITIONED BY () AS SELECT * FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE raw.own PARTITIONED BY (topic) AS SELECT * FROM STREAM(sources.orders);
+    CREATE STREAMING TABLE staging.o AS SELECT * FROM STREAM(raw.open);
+    CREATE MATERIALIZED VIEW refined.o PARTITIONED BY () AS SELECT * FROM staging.o;
+    """
+    datasets = load_folder(tmp_path, {"a.sql": tables}).datasets
+    assert [name for name, one in datasets.items() if is_left_open(one)] == ["raw.open"]
