@@ -2,11 +2,10 @@
 
 import datetime as dt
 import json
-import os
-import subprocess
-import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 from urllib.request import urlopen
 
 import pytest
@@ -71,35 +70,35 @@ def test_a_batch_that_must_not_be_is_refused(spark: SparkSession) -> None:
         check_table_rules(spark.sql(ROWS), expected, "raw.t", NOON)
 
 
-ELSEWHERE = """
-import datetime as dt
-from headrace.pipelines.model import Expectation, Freshness, Violation
-from headrace.pipelines.running.expectations import check_table_rules
-from headrace.spark.session import open_session
+@pytest.fixture
+def elsewhere(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Python, the JVM and its session as on a machine in New York."""
+    setting, zones = "spark.sql.session.timeZone", cast("Any", spark._jvm).java.util.TimeZone
+    usual, usual_setting = zones.getDefault(), spark.conf.get(setting)
+    assert usual_setting is not None
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        zones.setDefault(zones.getTimeZone("America/New_York"))
+        spark.conf.set(setting, "America/New_York")
+        yield
+        spark.conf.set(setting, usual_setting)
+        zones.setDefault(usual)
+    time.tzset()
 
-spark = open_session("elsewhere", "local[1]")
-now = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
-rows = spark.sql("SELECT TIMESTAMP '2026-03-01 11:59:00Z' AS at")
-for age_s in (61, 59):
-    fresh = Expectation("fresh", Freshness("at", age_s), Violation.WARN)
-    print(check_table_rules(rows, [fresh], "raw.t", now).warnings)
-"""
 
-
-def test_freshness_does_not_depend_on_where_the_machine_is(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE],
-        cwd=tmp_path,
-        env={**os.environ, "TZ": "America/New_York", "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
+@pytest.mark.usefixtures("elsewhere")
+def test_freshness_does_not_depend_on_where_the_machine_is(spark: SparkSession) -> None:
+    rows = spark.sql("SELECT TIMESTAMP '2026-03-01 11:59:00Z' AS at")
+    assert rows.collect()[0]["at"] == dt.datetime(2026, 3, 1, 6, 59), "Spark tells New York's time"
+    fresh, stale = (
+        check_table_rules(
+            rows, [Expectation("fresh", Freshness("at", age_s), Violation.WARN)], "raw.t", NOON
+        ).warnings
+        for age_s in (61, 59)
     )
-    assert done.stdout.splitlines() == [
-        "[]",
-        "[\"raw.t breaks the expectation 'fresh': the newest at is 60 s old\"]",
-    ], done.stderr
+    assert fresh == []
+    assert stale == ["raw.t breaks the expectation 'fresh': the newest at is 60 s old"]
 
 
 def test_keys_are_judged_last_and_among_rows_that_nothing_else_refuses(
