@@ -29,6 +29,7 @@ from headrace.lake.tables import Table
 
 ROWS = 1_000_000
 LOOKUPS = 4_000
+_SEEN_S_MAX = 60
 _SCHEMA = pa.schema(
     [
         ("id", pa.int64()),
@@ -125,6 +126,8 @@ def seen_after(asker: HTTPConnection, table: Table, rows: int) -> float:
     began = time.perf_counter()
     wanted = f'"n":{rows + 1_000}'.encode()
     while wanted not in ask(asker, "/query?sql=SELECT+count(*)+AS+n+FROM+orders"):
+        if time.perf_counter() - began > _SEEN_S_MAX:
+            raise RuntimeError(f"what was appended is not seen after {_SEEN_S_MAX} s")
         time.sleep(0.01)
     return time.perf_counter() - began
 

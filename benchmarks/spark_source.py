@@ -366,9 +366,11 @@ def finished_ms(progress: Mapping[str, Any]) -> float:
 
 def wait_until_running(query: "StreamingQuery") -> None:
     deadline = time.monotonic() + 60
-    while not query.status["isTriggerActive"] and time.monotonic() < deadline:
+    while not query.status["isTriggerActive"]:
         if query.exception() is not None:
             raise AssertionError(str(query.exception()))
+        if time.monotonic() > deadline:
+            raise AssertionError("the query did not begin within a minute")
         threading.Event().wait(0.1)
     threading.Event().wait(3)  # The first triggers load classes and workers.
 

@@ -282,7 +282,7 @@ def replay(
     from headrace.pipelines import commands
 
     if back:
-        if keep or no_switch or expect_equal:
+        if keep or sinks or no_switch or expect_equal:
             raise click.UsageError("--back goes with no other option of a replay")
         generations = commands.switch_back(folder, overrides=_overrides(given))
         if as_json:

@@ -351,8 +351,8 @@ def optimize_table(name: str, generation: int | None, lake: str, as_json: bool) 
     "--retain",
     type=duration_ms,
     metavar="DURATION",
-    help="Keep files that were in the table so recently, as 12h or 7d; a day unless the table"
-    " was made otherwise.",
+    help="Keep files that were in the table so recently, as 12h or 7d, in whole hours; a day"
+    " unless the table was made otherwise.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say which files would go.")
 def vacuum_table(
@@ -360,14 +360,18 @@ def vacuum_table(
 ) -> None:
     """Remove files of old versions and of failed writes; older versions cannot be shown then."""
     table = opened_table(lake, name, generation)
-    hours = None if retain is None else retain // _HOUR_MS
-    files = table.vacuum(hours, dry_run=dry_run)
+    files = table.vacuum(None if retain is None else whole_hours(retain), dry_run=dry_run)
     if as_json:
         print_json({"files": sorted(files), "dry_run": dry_run})
         return
     for path in sorted(files) if dry_run else ():
         print_line(path)
     print_line(f"{counted(len(files), 'file')} {'would be ' if dry_run else ''}removed")
+
+
+def whole_hours(duration_ms: int) -> int:
+    """Rather too many than too few, since files go by them; less than one is none."""
+    return -(-duration_ms // _HOUR_MS) if duration_ms >= _HOUR_MS else 0
 
 
 @command.command("restore")

@@ -203,21 +203,23 @@ def status(
         state = state_of(pipeline)
         name, lake = pipeline.settings.name, pipeline.settings.lake
         known = state.read_status() or PipelineStatus(pipeline=name, state="never run")
-        stands = known.state
-        if stands == "running" and not state.is_held():
-            stands = "died"
-            known = msgspec.structs.replace(known, flows=tuple(map(died_with, known.flows)))
-        elif stands != "running" and state.is_held():
-            stands = "starting"
+        if known.state == "running" and not state.is_held():
+            known = died(known)
+        elif known.state != "running" and state.is_held():
+            known = msgspec.structs.replace(known, state="starting")
         files = pipeline.fingerprint
-        found.append(
-            msgspec.structs.replace(known, state=stands, lake=lake, folder_fingerprint=files)
-        )
+        found.append(msgspec.structs.replace(known, lake=lake, folder_fingerprint=files))
     return found
 
 
-def died_with(flow: FlowStatus) -> FlowStatus:
-    """A flow after its driver was killed, which could not say so."""
+def died(known: PipelineStatus) -> PipelineStatus:
+    """A pipeline after its driver was killed, which could not say so: nothing comes next."""
+    flows = tuple(map(_died_with, known.flows))
+    views = tuple(msgspec.structs.replace(view, next_at=None) for view in known.views)
+    return msgspec.structs.replace(known, state="died", flows=flows, views=views)
+
+
+def _died_with(flow: FlowStatus) -> FlowStatus:
     is_over = flow.state in ("ended", "failed")
     return flow if is_over else msgspec.structs.replace(flow, state="died", next_at=None)
 
@@ -337,13 +339,13 @@ def backfill(
     from headrace.pipelines.running.backfilling import backfill as backfill_flow
 
     (pipeline,) = load_all([folder], overrides or Overrides(), note)
-    if not any(flow.target == table for flow in pipeline.flows):
+    if not pipeline.flows_into(table):
         why = "" if table in pipeline.datasets else f": {no_streaming_table(pipeline, table)}"
         raise PipelineError(f"no flow of {pipeline.settings.name} writes to {table}{why}")
     check_brokers([pipeline], [table])
     with held([pipeline]), session_for([pipeline], spark, starting) as session:
         made = prepared(session, pipeline)
-        flows = [flow for flow in made.pipeline.flows if flow.target == table]
+        flows = made.pipeline.flows_into(table)
         return {flow.name: backfill_flow(made, flow, from_ms=from_ms) for flow in flows}
 
 

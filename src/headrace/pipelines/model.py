@@ -352,3 +352,7 @@ class Pipeline:
     flows: tuple[Flow, ...]
     fingerprint: str = ""
     """Tells one state of the folder's files from another, see `loaded_files`."""
+
+    def flows_into(self, table: str) -> tuple[Flow, ...]:
+        """The flows that write to a table, a view or a sink."""
+        return tuple(flow for flow in self.flows if flow.target == table)

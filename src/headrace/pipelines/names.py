@@ -33,6 +33,11 @@ def is_source(name: str) -> bool:
     return name.startswith(f"{SOURCES}.")
 
 
+def source_name(name: str) -> str:
+    """What pipeline.toml calls a source: `orders` for `sources.orders`."""
+    return name.partition(".")[2]
+
+
 def is_quarantine(name: str) -> bool:
     """Whether a table holds what another has refused."""
     return name.startswith(f"{QUARANTINE}.")

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import click
 import msgspec
 import pytest
 
@@ -152,6 +153,17 @@ def test_a_status_says_whether_the_folder_has_the_files_that_run(
     call("status", folder, "--json")
     (document,) = json.loads(capsys.readouterr().out)
     assert (document["fingerprint"], document["folder_fingerprint"]) == (runs, others)
+
+
+@pytest.mark.parametrize(
+    "other", [["--keep", "raw"], ["--sinks", "again"], ["--no-switch"], ["--expect-equal"]]
+)
+def test_the_way_back_takes_no_option_that_it_would_pass_over(
+    other: list[str], tmp_path: Path
+) -> None:
+    folder = write_folder(tmp_path, {"a.sql": TABLE})
+    with pytest.raises(click.UsageError, match="no other option"):
+        call("replay", folder, "--back", *other)
 
 
 @pytest.mark.parametrize("command", ["redrive", "backfill"])

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from headrace.cli.tables import command
+from headrace.cli.tables import command, whole_hours
 from headrace.errors import HeadraceError
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.pipelines.running.state import PipelineState
@@ -61,3 +61,9 @@ def test_by_hand_too_files_are_joined_only_as_far_as_flows_have_read(tmp_path: P
     done = CliRunner().invoke(command, asked, catch_exceptions=False)
     assert "left to" not in done.output
     assert len(table.files()) == 1
+
+
+@pytest.mark.parametrize(("minutes", "hours"), [(5, 0), (59, 0), (60, 1), (90, 2), (120, 2)])
+def test_files_are_kept_for_whole_hours(minutes: int, hours: int) -> None:
+    """Less than asked for would take files away that were to stay."""
+    assert whole_hours(minutes * 60_000) == hours

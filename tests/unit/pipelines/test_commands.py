@@ -8,7 +8,7 @@ from headrace.client.addresses import BrokerUnreachable
 from headrace.pipelines.commands import Overrides, load_all, run, status
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.state import PipelineState
-from headrace.pipelines.status import FlowStatus, PipelineStatus
+from headrace.pipelines.status import FlowStatus, PipelineStatus, ViewStatus
 
 
 def folder(place: Path, name: str, master: str = "local[1]") -> Path:
@@ -54,10 +54,16 @@ def test_run_once_without_brokers_fails_before_spark_is_started(tmp_path: Path) 
         )
 
 
-def test_flows_of_a_driver_that_was_killed_do_not_run(tmp_path: Path) -> None:
+def test_flows_and_views_of_a_driver_that_was_killed_do_not_run(tmp_path: Path) -> None:
     place, lake = folder(tmp_path / "one", "shop"), tmp_path / "lake"
-    flows = tuple(FlowStatus(flow=state, state=state) for state in ("running", "failed"))
-    told = PipelineStatus(pipeline="shop", state="running", flows=flows)
+    soon = "2026-03-01T12:00:00Z"
+    flows = tuple(
+        FlowStatus(flow=state, state=state, next_at=soon if state == "running" else None)
+        for state in ("running", "failed")
+    )
+    views = (ViewStatus(view="refined.x", next_at=soon),)
+    told = PipelineStatus(pipeline="shop", state="running", flows=flows, views=views)
     PipelineState.of(lake, "shop").write_status(told)
     (found,) = status([place], Overrides(lake=str(lake)))
     assert (found.state, [flow.state for flow in found.flows]) == ("died", ["died", "failed"])
+    assert [part.next_at for part in found.parts] == [None] * 3

@@ -47,7 +47,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     TemporaryView,
 )
-from headrace.pipelines.names import is_source, quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of, source_name
 from headrace.pipelines.problems import PipelineError, Problem
 from headrace.pipelines.quarantine import may_refuse
 from headrace.pipelines.resolving import evaluate
@@ -191,7 +191,7 @@ class Analysis:
         return schema_of(QUARANTINE_SCHEMA)
 
     def _source(self, name: str) -> None:
-        source = self.pipeline.sources.get(name.partition(".")[2])
+        source = self.pipeline.sources.get(source_name(name))
         if source is None:
             return  # The graph says so.
         with self.complaining(source.place, f"{name}: "):
@@ -218,14 +218,17 @@ class Analysis:
             if dataset.name in self.frames:
                 self.schemas[dataset.name] = self.frames[dataset.name].schema
             return
-        if not made and (kept := self._standing(dataset.name)) is not None:
-            # A replay that keeps it reads it as it is, and has no flows into it.
-            self.schemas[dataset.name] = schema_of(kept.schema)
-        if not made or any(one.name not in self.frames for one in made):
+        if not made:
+            standing = self._standing(dataset.name)
+            if standing is not None:
+                # A replay that keeps it reads it as it is, and has no flows into it.
+                self.schemas[dataset.name] = schema_of(standing.schema)
+            return
+        if any(one.name not in self.frames for one in made):
             return
         with self.complaining(dataset.place, f"{dataset.name}: "):
             if raw_days.is_left_open(dataset):
-                self._part_by_day(dataset, made)
+                self._partition_by_day(dataset, made)
             self.schemas[dataset.name] = self._stored(dataset, made)
 
     def _evaluated(self, consumer: Consumer) -> "DataFrame":
@@ -271,7 +274,7 @@ class Analysis:
         except PySparkException:
             return None  # An aggregate, for one: its rows are of several records.
 
-    def _part_by_day(self, table: StreamingTable, made: Sequence[Consumer]) -> None:
+    def _partition_by_day(self, table: StreamingTable, made: Sequence[Consumer]) -> None:
         """Let a table of raw have its usual partitions, and its flows bring the day."""
         brought = {one.name: dict(self.frames[one.name].dtypes) for one in made}
         schema = parsed_schema(table.schema).fields if table.schema else ()

@@ -25,7 +25,7 @@ from headrace.pipelines.model import (
     TemporaryView,
     kind_of,
 )
-from headrace.pipelines.names import is_source, quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of, source_name
 from headrace.pipelines.problems import Problem, nearest
 
 
@@ -202,9 +202,7 @@ def why_rewritten(pipeline: Pipeline, dataset: Dataset) -> str | None:
             return "is a merged view, whose rows change"
         case StreamingTable(keys=keys) if keys:
             return f"keeps one row per {', '.join(keys)}, so its rows change"
-        case StreamingTable(name=name) if any(
-            flow.changes and flow.target == name for flow in pipeline.flows
-        ):
+        case StreamingTable(name=name) if any(flow.changes for flow in pipeline.flows_into(name)):
             return "is kept by a flow of changes, so its rows change"
         case _:
             return None
@@ -247,7 +245,7 @@ def _from_first(circle: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
 def describe(graph: Graph, name: str) -> str:
     """What a node is, in a few words."""
     if is_source(name):
-        return _describe_source(graph.pipeline.sources[name.partition(".")[2]])
+        return _describe_source(graph.pipeline.sources[source_name(name)])
     dataset = graph.pipeline.datasets.get(name)
     match dataset:
         case StreamingTable(expectations=expectations, keys=keys):

@@ -20,7 +20,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     Violation,
 )
-from headrace.pipelines.names import is_source
+from headrace.pipelines.names import is_source, source_name
 
 _ONE_TO_ONE = frozenset(("WHERE",))
 """What may follow a relation and its alias, so that a row is still one record's."""
@@ -54,7 +54,7 @@ def source_behind(query: Query, pipeline: Pipeline, reads: Sequence[Read]) -> So
         if isinstance(query, str)
         else not _speaks_of_bytes(getattr(query, "__code__", None))
     )
-    return pipeline.sources.get(reads[0].name.partition(".")[2]) if is_plain else None
+    return pipeline.sources.get(source_name(reads[0].name)) if is_plain else None
 
 
 def with_payload(query: Query, source: Source) -> str | None:

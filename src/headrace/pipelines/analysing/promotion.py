@@ -166,7 +166,7 @@ def _has_key(dataset: Stored, expectations: Sequence[Expectation], pipeline: Pip
     """Whether it is told what makes a row one; of a merged view, its groups do."""
     if isinstance(dataset, MergedView) or (isinstance(dataset, StreamingTable) and dataset.keys):
         return True
-    is_changed = any(flow.changes and flow.target == dataset.name for flow in pipeline.flows)
+    is_changed = any(flow.changes for flow in pipeline.flows_into(dataset.name))
     return is_changed or any(isinstance(one.rule, UniqueKey) for one in expectations)
 
 

@@ -161,8 +161,7 @@ def _check_table(analysis: Analysis, table: StreamingTable) -> None:
     ordered = () if table.sequence_by is None else (table.sequence_by,)
     wanted = (*analysis.partition_by(table), *table.keys, *ordered)
     _check_columns(analysis, wanted, names, table.place, table.name)
-    flows = [flow for flow in analysis.pipeline.flows if flow.target == table.name]
-    for flow in flows:
+    for flow in analysis.pipeline.flows_into(table.name):
         rows = analysis.stand_ins.table(analysis.frames[flow.name].schema)
         _check_expectations(analysis, table.expectations, rows, table.place, table.name)
 

@@ -12,7 +12,7 @@ from headrace.pipelines.analysing.called_functions import called
 from headrace.pipelines.analysing.original_bytes import speaks_of
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.model import ERROR, Pipeline, Query, TemporaryView
-from headrace.pipelines.names import is_source
+from headrace.pipelines.names import is_source, source_name
 
 _WORD = re.compile(rf"\b{ERROR}\b", re.IGNORECASE)
 
@@ -41,7 +41,7 @@ def _decoded(
     is_spoken_of = is_spoken_of or names_errors(query)
     for read in reads.get(name, ()):
         dataset = pipeline.datasets.get(read.name)
-        short = read.name.partition(".")[2]
+        short = source_name(read.name)
         if isinstance(dataset, TemporaryView):
             yield from _decoded(
                 dataset.query, read.name, pipeline, reads, is_spoken_of=is_spoken_of

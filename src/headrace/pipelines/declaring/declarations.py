@@ -86,7 +86,7 @@ def table(
 
     With `keys` a row replaces the one with the same key; else rows are appended. With
     `sequence_by`, a column, a row that comes late does not replace a newer one. A table of raw
-    that brings topic and timestamp is parted by topic and day, unless `partition_cols` says
+    that brings topic and timestamp is partitioned by topic and day, unless `partition_cols` says
     otherwise; `[]` says that it is not.
     """
 

@@ -98,7 +98,7 @@ class _Clauses:
 _Reader = Callable[[Parts], Any]
 _CLAUSES: dict[tuple[str, ...], tuple[str, _Reader]] = {
     ("COMMENT",): ("comment", Parts.text),
-    ("PARTITIONED", "BY"): ("partition_by", Parts.names_or_none),
+    ("PARTITIONED", "BY"): ("partition_by", Parts.possibly_no_names),
     ("KEYS",): ("keys", Parts.names),
     ("SEQUENCE", "BY"): ("sequence_by", Parts.column),
     ("TBLPROPERTIES",): ("properties", Parts.properties),

@@ -92,7 +92,7 @@ class Parts:
         """A list of columns: `(id, day)`."""
         return tuple(self._column(item) for item in self._items())
 
-    def names_or_none(self) -> tuple[str, ...]:
+    def possibly_no_names(self) -> tuple[str, ...]:
         """The same where `()` says that it is none."""
         return () if self.accept("(", ")") else self.names()
 

@@ -13,7 +13,7 @@ from headrace.pipelines.model import (
     output_mode,
     trigger_of,
 )
-from headrace.pipelines.names import is_source
+from headrace.pipelines.names import is_source, source_name
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.flow_batches import FlowBatches, Progress
@@ -119,7 +119,7 @@ class FlowQuery:
                 continue
             seen.add(read)
             if is_source(read):
-                found.append(self.run.pipeline.sources[read.partition(".")[2]])
+                found.append(self.run.pipeline.sources[source_name(read)])
             else:
                 found += self._sources_behind(read, seen)
         return found

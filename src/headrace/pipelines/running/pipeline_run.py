@@ -21,7 +21,7 @@ from headrace.pipelines.model import (
     Source,
     StreamingTable,
 )
-from headrace.pipelines.names import is_source, quarantine_of, zone_of
+from headrace.pipelines.names import is_source, quarantine_of, source_name, zone_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running import architectures
 from headrace.pipelines.running.architectures import Move, Moving
@@ -234,7 +234,7 @@ class PipelineRun:
     def sources_of(self, flow: Flow) -> list[Source]:
         """The sources that a flow reads itself."""
         names = sorted(filter(is_source, self.preparation.reads.get(flow.name, ())))
-        return [self.pipeline.sources[name.partition(".")[2]] for name in names]
+        return [self.pipeline.sources[source_name(name)] for name in names]
 
     def target_of(self, flow: Flow, *, is_redriven: bool = False) -> Target:
         """Where the batches of a declared flow go.

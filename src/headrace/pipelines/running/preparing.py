@@ -89,7 +89,7 @@ class Preparation:
         for name in self._order:
             edges = graph.inputs(name)
             self.inputs[name] = self._behind(edge.source for edge in edges)
-            for flow in self._flows_into(name):
+            for flow in self.pipeline.flows_into(name):
                 own = (edge.source for edge in edges if edge.consumer == flow.name)
                 self.reads[flow.name] = self._behind(own)
         for name in self._order:
@@ -102,10 +102,10 @@ class Preparation:
             return flow
         return replace(flow, query=query, keeps_payloads=flow.name in self._analysis.with_bytes)
 
-    def dates(self, table: str) -> bool:
+    def adds_day_to(self, table: str) -> bool:
         """Whether the days in a table are those that its flows get, and none that they bring."""
         flows = self._analysis.by_day.get(table, frozenset())
-        return bool(flows) and flows == {flow.name for flow in self._flows_into(table)}
+        return bool(flows) and flows == {flow.name for flow in self.pipeline.flows_into(table)}
 
     def gathers(self, flow: Flow) -> bool:
         """Whether a flow's rows are made of several records each."""
@@ -162,7 +162,7 @@ class Preparation:
 
     def _make(self, name: str) -> None:
         match self.pipeline.datasets[name]:
-            case StreamingTable() if not self._flows_into(name):
+            case StreamingTable() if not self.pipeline.flows_into(name):
                 return  # It is kept by a replay, which only reads it.
             case StreamingTable() as table:
                 self._create(self._wanted(table))
@@ -195,11 +195,8 @@ class Preparation:
     def _columns(self, name: str) -> pa.Schema:
         return arrow_schema_of(self._analysis.schemas[name])
 
-    def _flows_into(self, name: str) -> list[Flow]:
-        return [flow for flow in self.pipeline.flows if flow.target == name]
-
     def _create_quarantine(self, name: str, expectations: Sequence[Expectation]) -> None:
-        sources = [flow.name for flow in self._flows_into(name)] or [name]
+        sources = [flow.name for flow in self.pipeline.flows_into(name)] or [name]
         columns = [column for one in sources for column in self._analysis.frames[one].columns]
         sets_aside = self._analysis.sets_aside(name)
         columns = [] if isinstance(self.pipeline.datasets[name], Sink) else columns

@@ -1,7 +1,7 @@
 """What becomes of each row that is redriven, and how those that are done with are named in SQL."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -154,19 +154,23 @@ def _at(flow: str, moments: Set[int], which: Sequence[str]) -> Iterator[str]:
 
 
 def _ranges(rows: pa.Table, is_taken: Sequence[bool]) -> Iterator[str]:
-    """Runs of offsets that are taken whole."""
-    fates: dict[Place, bool] = {}
+    """Runs of offsets whose rows are taken: all of them, or all but what could not be read.
+
+    No other part of a record is ever left, when some of it is taken.
+    """
+    fates: dict[Place, set[bool]] = defaultdict(set)
     for place, is_one in zip(places_of(rows), is_taken, strict=True):
         if place is not None:
-            fates[place] = is_one and fates.get(place, True)
-    for (topic, partition, is_one), run in groupby(
+            fates[place].add(is_one)
+    for (topic, partition, found), run in groupby(
         sorted(fates), key=lambda place: (place[0], place[1], fates[place])
     ):
         offsets = [place[2] for place in run]
-        if is_one:
+        if True in found:
+            but = f" AND rule <> '{UNREADABLE}'" if False in found else ""
             yield (
                 f'(topic = {_quoted(topic)} AND "partition" = {partition}'
-                f' AND "offset" BETWEEN {offsets[0]} AND {offsets[-1]})'
+                f' AND "offset" BETWEEN {offsets[0]} AND {offsets[-1]}{but})'
             )
 
 

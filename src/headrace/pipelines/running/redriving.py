@@ -31,7 +31,7 @@ from headrace.pipelines.model import (
     StreamingTable,
     takes_late_rows,
 )
-from headrace.pipelines.names import is_source, quarantine_of
+from headrace.pipelines.names import is_source, quarantine_of, source_name
 from headrace.pipelines.problems import PipelineError, no_streaming_table
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place
@@ -76,7 +76,7 @@ def check_table(pipeline: Pipeline, table: str) -> None:
     target = pipeline.datasets.get(table)
     if not isinstance(target, StreamingTable):
         raise PipelineError(no_streaming_table(pipeline, table))
-    if not all(takes_late_rows(target, flow) for flow in pipeline.flows if flow.target == table):
+    if not all(takes_late_rows(target, flow) for flow in pipeline.flows_into(table)):
         raise PipelineError(
             f"{table} is kept by key, and a row from quarantine may be older than the one that is"
             " there; declare the column that orders the rows of a key (SEQUENCE BY column, in"
@@ -85,9 +85,13 @@ def check_table(pipeline: Pipeline, table: str) -> None:
 
 
 def redrive(run: PipelineRun, table: str, limits: Limits | None = None) -> Redriven:
-    """Give every row in a table's quarantine another try, a round after the other."""
+    """Give every row in a table's quarantine another try, a round after the other.
+
+    What an earlier call was cut off in is finished first, and alone: rows that came since then are
+    neither tried nor counted, and are the next call's.
+    """
     check_table(run.pipeline, table)
-    flows = {flow.name: flow for flow in run.pipeline.flows if flow.target == table}
+    flows = {flow.name: flow for flow in run.pipeline.flows_into(table)}
     place = run.quarantine_of(table)
     if place is None:
         raise PipelineError(f"{table} refuses no rows: it has no quarantine to redrive")
@@ -154,9 +158,10 @@ def _redrive_round(
     """Send a round's rows through their flow again; what became of them, how many came back."""
     target = run.target_of(flow, is_redriven=True)
     anew, as_they_were = note.tokens(part)
-    is_begun, is_done = target.has(anew), target.has(as_they_were)
+    is_judged = target.has(as_they_were)
+    is_planned = is_judged or target.has(anew)  # What is written was decided; it stays so.
     refused = 0
-    if any(place is not None for place in places_of(rows)) and not is_begun:
+    if any(place is not None for place in places_of(rows)) and not is_planned:
         note.plans[flow.name] = plan = _plan(run, flow, rows)
         note.write()
         pairs = zip(places_of(rows), rows["rule"].to_pylist(), strict=True)
@@ -166,7 +171,7 @@ def _redrive_round(
             refused += _anew(run, flow, kept, note, anew)
     fates = fates_of(rows, note.plans.get(flow.name, Plan()))
     judged = rows.filter(pa.array(fates.as_they_were, pa.bool_()))
-    if judged.num_rows and not is_done:
+    if judged.num_rows and not is_judged:
         again = _as_they_were(run, flow, judged)
         refused += target.write(again, as_they_were, run.lineage(flow.name)).quarantined
     return fates, refused
@@ -189,7 +194,7 @@ def _plan(run: PipelineRun, flow: Flow, rows: pa.Table) -> Plan:
     """What is known of a flow's rows before their records are looked for."""
     stored = frozenset(_stored(run, flow, rows))
     inputs = run.preparation.reads[flow.name]
-    sources = {name.partition(".")[2] for name in inputs if is_source(name)}
+    sources = {source_name(name) for name in inputs if is_source(name)}
     return Plan(stored=stored, read_otherwise=stored & read_otherwise(rows, sources))
 
 

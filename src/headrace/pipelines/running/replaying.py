@@ -260,7 +260,7 @@ def keys_of(pipeline: Pipeline, table: str, columns: Sequence[str]) -> tuple[str
         case MergedView(merge=merge):
             return tuple(name for name in columns if name not in merge)
         case StreamingTable(keys=keys):
-            changes = (flow.changes for flow in pipeline.flows if flow.target == table)
+            changes = (flow.changes for flow in pipeline.flows_into(table))
             return keys or next((one.keys for one in changes if one and one.scd_type == 1), ())
         case _:
             return ()

@@ -93,15 +93,18 @@ class RunningFlow:
         progress = self._progress
         return -1 if progress is None else int(progress["batchId"])
 
-    def next_at(self, now: dt.datetime) -> dt.datetime | None:
-        """When a continuous query looks for rows again, or is started again after a failure."""
+    def next_at(self, now: dt.datetime, now_s: float) -> dt.datetime | None:
+        """When a continuous query looks for rows again, or is started again after a failure.
+
+        `now_s` is the same moment by the clock that nobody sets, which restarts wait by.
+        """
         if self.is_active:
             if self.flow.is_once or self.flow.realtime is not None:
                 return None
             return next_trigger(seconds_of(trigger_of(self.flow, self.run.pipeline.settings)), now)
         if self.is_over or self.failure is None:
             return None
-        return now + dt.timedelta(seconds=max(0.0, self.restarts.not_before - time.monotonic()))
+        return now + dt.timedelta(seconds=max(0.0, self.restarts.not_before - now_s))
 
     def renew(self) -> None:
         """Let a continuous query that waits for its trigger choose anew what it waits for.

@@ -1,6 +1,7 @@
 """How a running pipeline stands, gathered from its flows and views."""
 
 import datetime as dt
+import time
 from typing import TYPE_CHECKING
 
 from headrace.pipelines.names import zone_of
@@ -37,7 +38,7 @@ def status_of(runner: "PipelineRunner", state: str) -> PipelineStatus:
             _flow(
                 one,
                 _flow_state(runner, one, has_run_ended=has_run_ended),
-                one.next_at(moment) if is_by_the_clock else None,
+                one.next_at(moment, time.monotonic()) if is_by_the_clock else None,
                 stale.get(one.flow.target),
             )
             for one in runner.flows

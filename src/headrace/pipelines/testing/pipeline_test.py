@@ -181,7 +181,7 @@ class PipelineTest:
         self._files += 1
         given = table_rows(name, named, table.schema)
         with table.writer() as writer:
-            writer.write(with_days(given) if self._run.preparation.dates(name) else given)
+            writer.write(with_days(given) if self._run.preparation.adds_day_to(name) else given)
             table.append(writer.close(), Token("given", self._files), Lineage(flow="given"))
 
     def _all_with_news(self) -> list[str]:

@@ -120,3 +120,20 @@ def test_the_taken_rows_are_removed_and_no_other(lost: set[int], tmp_path: Path)
     left = [row for row in own if row["offset"] in lost]
     found = quarantine.rows().to_pylist()
     assert Counter(map(named, found)) == Counter(map(named, left + others))
+
+
+@pytest.mark.parametrize("offsets", [(0,), (0, 1, 2)])
+def test_what_could_not_be_read_is_left_where_other_rows_of_its_record_are_taken(
+    offsets: tuple[int, ...], tmp_path: Path
+) -> None:
+    """A flow reads a topic by two sources: what one made broke a rule, the other could not read."""
+    own = [row for offset in offsets for row in (refused(offset), unreadable(offset, "b"))]
+    quarantine = Lake(tmp_path).create("quarantine.o", QUARANTINE_SCHEMA)
+    quarantine.append(written(quarantine, [*own, refused(9)]))
+    rows = table_of(*own, refused(9))
+    fates = fates_of(rows, Plan(is_anew=False))
+    assert fates.taken == len(offsets) + 1
+    for condition in conditions("o", rows, fates.is_taken):
+        quarantine.delete(condition)
+    left = {(row["offset"], row["rule"]) for row in quarantine.rows().to_pylist()}
+    assert left == {(offset, UNREADABLE) for offset in offsets}
