@@ -7,8 +7,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace.pipelines.commands import load_all, prepared, replay, switch_back
+from headrace.pipelines.running.driver import followed
 from headrace.pipelines.running.reading import SnapshotReader
-from headrace.pipelines.running.runner import PipelineRunner, followed
+from headrace.pipelines.running.runner import PipelineRunner
 from headrace.pipelines.running.views import ComputedView
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic

@@ -9,7 +9,8 @@ from pyspark.sql import SparkSession
 from headrace.pipelines.commands import load_all, prepared
 from headrace.pipelines.running.pipeline_run import now
 from headrace.pipelines.running.reports import Report
-from headrace.pipelines.running.runner import PipelineRunner, RunningView
+from headrace.pipelines.running.runner import PipelineRunner
+from headrace.pipelines.running.running_view import RunningView
 from headrace.testing.process import BrokerProcess
 from tests.spark.conftest import MakeTopic
 from tests.spark.pipeline_folders import Folder, send, toml

@@ -126,7 +126,8 @@ def run(
     metrics: MetricsPort | None = None,
 ) -> None:
     """Run pipelines until all is read that is there, or until told to stop."""
-    from headrace.pipelines.running.runner import PipelineRunner, run_continuously, run_once
+    from headrace.pipelines.running.driver import run_continuously, run_once
+    from headrace.pipelines.running.runner import PipelineRunner
 
     pipelines = load_all(folders, overrides or Overrides(), note)
     runners: list[PipelineRunner] = []

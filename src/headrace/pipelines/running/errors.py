@@ -1,6 +1,7 @@
 """What can go wrong while a pipeline runs, in words that say what to do."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from headrace.pipelines.problems import PipelineError
 
@@ -27,3 +28,21 @@ class FlowsFailed(PipelineError):
     def __init__(self, failures: Sequence[str]) -> None:
         super().__init__("\n".join(failures))
         self.failures = tuple(failures)
+
+
+def errors_of_spark() -> tuple[type[Exception], ...]:
+    """What is raised by a Spark that refuses, or that is not there any more."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return PySparkException, Py4JError, OSError
+
+
+@contextmanager
+def spark_ended_with_us(is_stopped: Callable[[], bool]) -> Iterator[None]:
+    """Take no error of Spark for one when we are to stop: the same signal may have ended it."""
+    try:
+        yield
+    except errors_of_spark():
+        if not is_stopped():
+            raise

@@ -19,12 +19,13 @@ from headrace.pipelines.model import Flow, MergedView, Pipeline, Sink, Source, S
 from headrace.pipelines.names import is_quarantine, refusing_table, zone_of
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.running.architectures import changed_views
+from headrace.pipelines.running.driver import raise_failures
 from headrace.pipelines.running.generations import next_number
 from headrace.pipelines.running.layers import tables_of
 from headrace.pipelines.running.log_starts import Log, LogTooShort, log_of, replay_starts, was_read
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reports import Report
-from headrace.pipelines.running.runner import PipelineRunner, raise_failures
+from headrace.pipelines.running.runner import PipelineRunner
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.sources import begins_with_the_log
 from headrace.spark.source.starts import FILE as STARTS_FILE

@@ -1,68 +1,40 @@
-"""Runs pipelines in one driver: each once, to the end of what is there, or all until stopped."""
+"""One pipeline while it runs: all its flows and views, in one pass or until it is stopped."""
 
 import datetime as dt
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
-from headrace.errors import HeadraceError
 from headrace.lake.errors import WriteFailed
 from headrace.pipelines.model import TemporaryView
-from headrace.pipelines.problems import PipelineError
-from headrace.pipelines.running.errors import ExpectationFailed, FlowsFailed
+from headrace.pipelines.running.errors import (
+    ExpectationFailed,
+    errors_of_spark,
+    spark_ended_with_us,
+)
 from headrace.pipelines.running.followers import followers
 from headrace.pipelines.running.freshness import FreshnessWatch
 from headrace.pipelines.running.pipeline_run import PipelineRun, is_lambda, now
 from headrace.pipelines.running.reports import Report
-from headrace.pipelines.running.restarts import Failure, failure_of
+from headrace.pipelines.running.restarts import Failure
 from headrace.pipelines.running.running_flow import RunningFlow
-from headrace.pipelines.running.schedules import Retries, SetBack, Timeline
+from headrace.pipelines.running.running_view import RunningView
+from headrace.pipelines.running.schedules import SetBack, Timeline
 from headrace.pipelines.running.tidying import TableTidying
-from headrace.pipelines.running.views import ComputedView, computed_views
+from headrace.pipelines.running.views import computed_views
 from headrace.pipelines.status import PipelineStatus
-from headrace.spark import fair_shares
 
 _log = logging.getLogger(__name__)
 
 QUERIES_MAX = 4
 """How many flows of one level a single pass runs side by side."""
-_TICK_S = 0.1
-_STATUS_EVERY_S = 1.0
-_CATALOG_EVERY_S = 2.0
+TICK_S = 0.1
+"""How long to wait before one looks again."""
 _TIDY_EVERY_S = 60.0
 _STOP_S_MAX = 20.0
-
-
-@dataclass(slots=True)
-class RunningView:
-    """A view that is computed whole, and when that was and will be."""
-
-    view: ComputedView
-    timeline: Timeline
-    future: "Future[bool] | None" = None
-    failure: str | None = None
-    next_at: dt.datetime | None = None
-    """None while it is being computed, or waits for those before it."""
-    retries: Retries = field(default_factory=Retries)
-
-    def settle(self) -> None:
-        """Take note of how a computation has ended."""
-        assert self.future is not None, "there is one to settle"
-        error = self.future.exception()
-        if error is not None:
-            self.failure = self.told(error)
-            _log.error("%s was not refreshed", self.view.name, exc_info=error)
-        self.future = None
-        self.retries.note(has_failed=self.failure is not None, now_s=time.monotonic())
-
-    def told(self, error: BaseException) -> str:
-        """Why it was not refreshed, in one line."""
-        failure = failure_of(f"{type(error).__module__}.{type(error).__name__}: {error}")
-        return failure.told(self.view.run.state.spark_log)
 
 
 @dataclass(slots=True)
@@ -85,7 +57,7 @@ class Writing:
 
 
 class PipelineRunner:
-    """One pipeline's flows and views while they run."""
+    """A pipeline's flows and views, in one of two ways: `once`, or `begin`, `tick` and `end`."""
 
     def __init__(self, run: PipelineRun) -> None:
         self.run = run
@@ -118,7 +90,7 @@ class PipelineRunner:
         datasets = self.run.pipeline.datasets
         kept = (name for level in levels for name in level)
         self.undone = [name for name in kept if not isinstance(datasets[name], TemporaryView)]
-        with _spark_ended_with_us(is_stopped):
+        with spark_ended_with_us(is_stopped):
             self._levels_once(levels, is_stopped)
         self.moving.settle()
         if self.undone:
@@ -180,7 +152,7 @@ class PipelineRunner:
             self.write_status("running")
             if all(one.is_over for one in wanted):
                 break
-            time.sleep(_TICK_S)
+            time.sleep(TICK_S)
         for running in wanted:
             running.stop()
         return {running.flow.target for running in wanted if running.has_failed}
@@ -189,7 +161,7 @@ class PipelineRunner:
         failed = set()
         for running in self.views:
             if running.view.name in set(names):
-                self._refresh(running)
+                running.refresh()
                 if running.failure is not None:
                     failed.add(running.view.name)
         return failed
@@ -249,7 +221,7 @@ class PipelineRunner:
         try:
             self._stop_flows()
             self._close("failed" if self.failures() else "stopped")
-        except _errors_of_spark():
+        except errors_of_spark():
             # The signal that asks us to stop may have ended Spark before, and all queries with it.
             if not is_stopped():
                 _log.error("%s did not end in order", self.run.name, exc_info=True)
@@ -273,7 +245,7 @@ class PipelineRunner:
                 if is_late or is_next_begun or not running.is_busy:
                     running.stop()
             active = [(one, batch) for one, batch in active if one.is_active]
-            time.sleep(_TICK_S)
+            time.sleep(TICK_S)
 
     def _close(self, state: str) -> None:
         """Begin nothing more, and tell the state in which that leaves the pipeline."""
@@ -295,21 +267,9 @@ class PipelineRunner:
         running.next_at = running.retries.put_off(due, moment, time.monotonic())
         if running.next_at <= moment:
             running.next_at = None
-            running.future = pool.submit(self._refresh, running)
+            running.future = pool.submit(running.refresh)
 
     # Both.
-
-    def _refresh(self, running: RunningView) -> bool:
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
-        try:
-            running.failure = None
-            return running.view.refresh()
-        except (HeadraceError, PySparkException, Py4JError, OSError) as error:
-            running.failure = running.told(error)
-            _log.error("%s was not refreshed: %s", running.view.name, running.failure)
-            return False
 
     def _judge_freshness(self, since: dt.datetime | None) -> None:
         """Find out which tables are stale; a flow into one that must not be has failed."""
@@ -383,130 +343,3 @@ class PipelineRunner:
 
         self.status = status_of(self, state)
         self._telling.attempt(partial(self.run.state.write_status, self.status))
-
-
-def run_once(runners: list[PipelineRunner], is_stopped: Callable[[], bool]) -> None:
-    """Run each pipeline to the end of what is there; an error names every flow that failed."""
-    for runner in runners:
-        runner.once(is_stopped)
-    raise_failures(runners)
-    if undone := [name for runner in runners for name in runner.undone]:
-        raise PipelineError(
-            f"stopped as asked, before the end: {', '.join(undone)} may lack rows that are there"
-            " to be read. Run again to go on; no row is lost or comes twice"
-        )
-
-
-def run_continuously(
-    runners: list[PipelineRunner],
-    is_stopped: Callable[[], bool],
-    show: Callable[[list[PipelineRunner]], None],
-) -> None:
-    """Run all pipelines until told to stop; flows that fail for good do not end the others.
-
-    Each computes its views one by one; a long one does not hold up those of another pipeline.
-    """
-    with ExitStack() as stack:
-        if runners:
-            is_contended = partial(_are_views_computed, runners)
-            stack.enter_context(fair_shares.kept(runners[0].run.spark, is_contended))
-        views = [stack.enter_context(_worker(f"views of {one.run.name}")) for one in runners]
-        tidying = stack.enter_context(_worker("tidying"))
-        try:
-            with _spark_ended_with_us(is_stopped):
-                for runner in [] if is_stopped() else runners:
-                    runner.begin()
-                _keep_running(runners, views, tidying, is_stopped, show)
-        finally:
-            _end_all(runners, is_stopped)
-    raise_failures(runners)
-
-
-def _end_all(runners: Iterable[PipelineRunner], is_stopped: Callable[[], bool]) -> None:
-    """End each pipeline, whatever the end of another raises."""
-    with ExitStack() as ends:
-        for runner in reversed(list(runners)):
-            ends.callback(runner.end, is_stopped)
-
-
-@contextmanager
-def _spark_ended_with_us(is_stopped: Callable[[], bool]) -> Iterator[None]:
-    """Take no error of Spark for one when we are to stop: the same signal may have ended it."""
-    try:
-        yield
-    except _errors_of_spark():
-        if not is_stopped():
-            raise
-
-
-def _errors_of_spark() -> tuple[type[Exception], ...]:
-    """What is raised by a Spark that refuses, or that is not there any more."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    return PySparkException, Py4JError, OSError
-
-
-def _are_views_computed(runners: list[PipelineRunner]) -> bool:
-    """Whether streams share the executors with something else just now."""
-    return any(view.future is not None for runner in runners for view in runner.views)
-
-
-def _worker(name: str) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
-
-
-def _keep_running(
-    runners: list[PipelineRunner],
-    views: list[ThreadPoolExecutor],
-    tidying: ThreadPoolExecutor,
-    is_stopped: Callable[[], bool],
-    show: Callable[[list[PipelineRunner]], None],
-) -> None:
-    status_at = catalog_at = 0.0
-    while not is_stopped():
-        moment = time.monotonic()
-        if moment >= catalog_at:
-            catalog_at = moment + _CATALOG_EVERY_S
-            for number, runner in enumerate(runners):
-                runners[number] = followed(runner)
-        if moment >= status_at:
-            status_at = moment + _STATUS_EVERY_S
-            for runner, worker in zip(runners, views, strict=True):
-                runner.tick(worker, tidying)
-                runner.write_status("running")
-            show(runners)
-        if all(is_at_end(runner) for runner in runners):
-            return
-        time.sleep(_TICK_S)
-
-
-def followed(runner: PipelineRunner) -> PipelineRunner:
-    """The runner, or a new one on the tables that count now if a replay has switched them."""
-    if runner.run.is_current():
-        return runner
-    _log.info("the tables of %s were switched; going on with them", runner.run.name)
-    for running in runner.flows:
-        running.stop()
-    renewed = PipelineRun(runner.run.spark, runner.run.pipeline)
-    try:
-        renewed.prepare()
-    except HeadraceError as error:
-        _log.error("%s cannot go on with the switched tables: %s", runner.run.name, error)
-        runner.give_up(str(error))
-        return runner
-    successor = PipelineRunner(renewed)
-    successor.started_at = runner.started_at
-    successor.begin()
-    return successor
-
-
-def is_at_end(runner: PipelineRunner) -> bool:
-    """Whether no flow of a pipeline will do anything any more."""
-    return bool(runner.flows) and all(running.is_over for running in runner.flows)
-
-
-def raise_failures(runners: Iterable[PipelineRunner]) -> None:
-    failures = [text for runner in runners for text in runner.failures()]
-    if failures:
-        raise FlowsFailed(failures)

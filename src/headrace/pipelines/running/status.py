@@ -10,8 +10,9 @@ from headrace.pipelines.running.reports import Report
 from headrace.pipelines.status import FlowStatus, PipelineStatus, ViewStatus
 
 if TYPE_CHECKING:
-    from headrace.pipelines.running.runner import PipelineRunner, RunningView
+    from headrace.pipelines.running.runner import PipelineRunner
     from headrace.pipelines.running.running_flow import RunningFlow
+    from headrace.pipelines.running.running_view import RunningView
 
 
 _OVER = ("stopped", "done", "failed")

@@ -1,10 +1,7 @@
 """How a continuous run goes on, and ends: each flow between two batches, if that comes soon."""
 
-import errno
-import os
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,34 +10,12 @@ from typing import Any, NoReturn, cast
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from headrace.lake.catalog import Lake
-from headrace.lake.errors import WriteFailed
 from headrace.pipelines.running import runner as runner_module
 from headrace.pipelines.running.restarts import Failure
-from headrace.pipelines.running.runner import PipelineRunner, RunningView, run_continuously
+from headrace.pipelines.running.runner import PipelineRunner
 from headrace.pipelines.running.running_flow import RunningFlow
-from headrace.pipelines.running.state import PipelineState
-from headrace.runtime import files
-from headrace.spark import fair_shares
-from tests.declared_pipelines import load_folder
-
-TABLE = "CREATE STREAMING TABLE raw.x AS SELECT * FROM STREAM(sources.orders);"
-
-
-@dataclass(slots=True)
-class Clock:
-    """A time that passes only while someone waits."""
-
-    now_s: float = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def time_ns(self) -> int:
-        return round(self.now_s * 1e9)
-
-    def sleep(self, seconds: float) -> None:
-        self.now_s += seconds
+from headrace.pipelines.running.running_view import RunningView
+from tests.standing_runs import Clock, standing_run
 
 
 @dataclass(slots=True)
@@ -100,25 +75,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 Ended = Callable[..., PipelineRunner]
-
-
-def standing_run(folder: Path, name: str = "shop") -> Any:
-    """A run whose flows nobody has started, with a place to write down how it stands."""
-    state = PipelineState(folder / "state")
-    state.directory.mkdir(parents=True)
-    return SimpleNamespace(
-        name=name,
-        spark=None,
-        pipeline=load_folder(folder, {"a.sql": TABLE}),
-        state=state,
-        generations={},
-        lake=Lake(folder / "lake"),
-        preparation=SimpleNamespace(inputs={"raw.x": set()}),
-        flows=lambda: (),
-        moving=lambda: SimpleNamespace(views=set(), settle=lambda: None),
-        flow_state=lambda flow: state.flow(flow.name, 0),
-        is_current=lambda: True,
-    )
 
 
 @pytest.fixture
@@ -221,89 +177,3 @@ def test_an_end_of_spark_that_nobody_asked_for_is_told_of(
     told = [(one.message, one.exc_info and str(one.exc_info[1])) for one in caplog.records]
     lost = ("shop did not end in order", "Answer from Java side is empty")
     assert told == ([] if is_stopped else [lost])
-
-
-class Room:
-    """Whether there is any on the disk of some folder."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.is_left = True
-        self._folder = str(folder)
-        self._replace_file = files.replace_file
-        monkeypatch.setattr(files, "replace_file", self.replace_file)
-
-    def replace_file(self, path: str, content: bytes, *, sync: bool = True) -> None:
-        if path.startswith(self._folder) and not self.is_left:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        self._replace_file(path, content, sync=sync)
-
-
-@pytest.fixture
-def two(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> list[PipelineRunner]:
-    """The runners of two pipelines, each with a lake of its own, in one driver."""
-    monkeypatch.setattr(fair_shares, "kept", lambda *_: nullcontext())
-    return [PipelineRunner(standing_run(tmp_path / name, name)) for name in ("shop", "bank")]
-
-
-def test_a_pipeline_whose_disk_is_full_runs_on_and_says_so_once_until_there_is_room(
-    two: list[PipelineRunner],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    room, shown = Room(tmp_path / "shop", monkeypatch), list[list[str]]()
-
-    def show(runners: list[PipelineRunner]) -> None:
-        shown.append([runner.status.state for runner in runners])
-        room.is_left = len(shown) in (3, 4)
-
-    room.is_left = False
-    run_continuously(two, lambda: len(shown) == 6, show)
-    assert shown == [["running", "running"]] * 6
-    assert [one.message.partition(":")[0] for one in caplog.records] == [
-        "how shop stands is not written down"
-    ] * 2
-    assert "make room" in caplog.text
-    written = [runner.run.state.read_status() for runner in two]
-    assert [one.state for one in written if one is not None] == ["running", "stopped"]
-
-
-def test_every_pipeline_is_ended_whatever_the_end_of_another_raises(
-    two: list[PipelineRunner], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(is_stopped: object) -> NoReturn:
-        raise ValueError("half of a note")
-
-    monkeypatch.setattr(two[0], "end", fail)
-    with pytest.raises(ValueError, match="half of a note"):
-        run_continuously(two, lambda: True, lambda runners: None)
-    written = two[1].run.state.read_status()
-    assert written is not None
-    assert written.state == "stopped"
-
-
-def test_readers_who_cannot_be_moved_for_want_of_room_end_nothing(
-    two: list[PipelineRunner], caplog: pytest.LogCaptureFixture
-) -> None:
-    def settle() -> NoReturn:
-        raise WriteFailed("catalog.json could not be written")
-
-    shown: list[str] = []
-    two[0].moving = cast(Any, SimpleNamespace(views={"refined.n"}, settle=settle))
-    run_continuously(two, lambda: len(shown) == 3, lambda runners: shown.append(""))
-    (told,) = caplog.messages
-    assert told.startswith("readers of shop stay with the tables of before: catalog.json")
-
-
-def test_a_view_that_finds_no_room_has_failed_and_ends_nothing(
-    two: list[PipelineRunner], tmp_path: Path
-) -> None:
-    def refresh() -> NoReturn:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "report.json")
-
-    state = SimpleNamespace(spark_log=tmp_path / "spark.log")
-    view = SimpleNamespace(name="refined.n", refresh=refresh, run=SimpleNamespace(state=state))
-    running = RunningView(cast(Any, view), cast(Any, None))
-    assert not two[0]._refresh(running)
-    assert running.failure is not None
-    assert "make room" in running.failure
