@@ -18,7 +18,6 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError
 
 from headrace.lake import merging
-from headrace.lake.data_files import check_partition_columns
 from headrace.lake.errors import (
     IncompatibleSchema,
     InvalidName,
@@ -29,6 +28,7 @@ from headrace.lake.errors import (
     wheel_error,
 )
 from headrace.lake.head import canonical
+from headrace.lake.partitions import check_partition_columns
 from headrace.lake.schemas import evolution, normalised, type_text
 from headrace.lake.tables import Optimized, Table
 

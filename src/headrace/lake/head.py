@@ -14,10 +14,10 @@ from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from headrace.lake.commits import AddedFile, Commit, CommitLog, Token
-from headrace.lake.data_files import partition_texts
 from headrace.lake.errors import TableLost, UnsupportedTable, VersionGone
 from headrace.lake.key_bounds import FileBounds, Span, is_bounded, numbers
 from headrace.lake.metadata import FEATURES_LEVEL
+from headrace.lake.partitions import partition_texts
 
 _FEATURES = {"appendOnly", "invariants", "timestampNtz"}
 """What a table may ask of its writers; of these we never switch on invariants."""

@@ -14,8 +14,8 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from headrace.lake.commits import AddedFile
-from headrace.lake.data_files import partition_array
 from headrace.lake.errors import START_ANEW, LakeError, VersionGone
+from headrace.lake.partitions import partition_array
 from headrace.lake.schemas import conform
 
 _BATCH_ROWS = 64 * 1024

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import pickle
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,16 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace.lake.catalog import Lake
-from headrace.lake.data_files import (
-    DataFile,
-    FileWriter,
+from headrace.lake.data_files import DataFile, FileWriter, label_of
+from headrace.lake.errors import IncompatibleSchema, WriteFailed
+from headrace.lake.partitions import (
     check_partition_columns,
     folder_of,
-    label_of,
     partition_array,
     partition_texts,
 )
-from headrace.lake.errors import IncompatibleSchema, WriteFailed
 from headrace.lake.upserting import Files
 from tests.lakes import files_up_to
 
@@ -60,11 +59,32 @@ def test_a_file_that_is_large_enough_is_followed_by_another(tmp_path: Path) -> N
     assert [file.rows for file in writer.close()] == [1, 1]
 
 
+def test_partitions_that_come_in_any_order_have_a_file_each(tmp_path: Path) -> None:
+    """A producer's times may lie anywhere in a year, and raw tables are partitioned by day."""
+    writer, chance = FileWriter(tmp_path, SCHEMA, ["day"]), Random(29)
+    days = [DAY + dt.timedelta(days=chance.randrange(365)) for _ in range(3000)]
+    for start in range(0, 3000, 100):
+        writer.write(batch(*((n, days[n], "t") for n in range(start, start + 100))))
+    files = {file.partition_values["day"]: file for file in writer.close()}
+    assert {day: file.rows for day, file in files.items()} == Counter(map(str, days))
+    for day, file in files.items():
+        found = pq.read_table(tmp_path / file.path, partitioning=None)["id"].to_pylist()
+        assert found == [n for n in range(3000) if str(days[n]) == day], "in the order of arrival"
+
+
 def test_more_partitions_than_open_files_lose_no_row(tmp_path: Path) -> None:
-    writer = FileWriter(tmp_path, SCHEMA, ["topic"])
+    writer = FileWriter(tmp_path, SCHEMA, ["topic"], round_bytes=1)
     for _ in range(2):
-        writer.write(batch(*((n, DAY, f"t{n}") for n in range(70))))
-    assert sum(file.rows for file in writer.close()) == 140
+        writer.write(batch(*((n, DAY, f"t{n}") for n in range(200))))
+    files = writer.close()
+    assert (sum(file.rows for file in files), len(files)) == (400, 400)
+
+
+def test_an_open_file_takes_the_rows_of_its_partition_in_later_rounds(tmp_path: Path) -> None:
+    writer = FileWriter(tmp_path, SCHEMA, ["topic"], round_bytes=1)
+    for start in (0, 70):
+        writer.write(batch(*((start + n, DAY, f"t{n}") for n in range(70))))
+    assert [file.rows for file in writer.close()] == [2] * 70
 
 
 def test_what_is_aborted_leaves_nothing(tmp_path: Path) -> None:
@@ -160,8 +180,10 @@ def test_a_day_that_readers_of_delta_cannot_read_is_refused_before_it_is_written
 ) -> None:
     schema = pa.schema([("day", pa.date32()), ("n", pa.int64())])
     far = pa.table({"day": pa.array([95_026_237], pa.int32()).cast(pa.date32()), "n": [1]})
+    writer = FileWriter(tmp_path, schema, ["day"])
+    writer.write(far)
     with pytest.raises(IncompatibleSchema, match=r"column day has the value \+262143-01-01"):
-        FileWriter(tmp_path, schema, ["day"]).write(far)
+        writer.close()
     assert not list(tmp_path.rglob("*.parquet"))
 
 

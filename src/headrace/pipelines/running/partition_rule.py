@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from headrace.lake.data_files import PARTITION_YEARS
+from headrace.lake.partitions import PARTITION_YEARS
 from headrace.lake.quarantine import PARTITION
 from headrace.pipelines.model import Expectation, RowRule, Violation
 from headrace.spark.tables.frames import quoted

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headrace.lake.commits import AddedFile
-from headrace.lake.data_files import folder_of
 from headrace.lake.merging import COMMIT_VERSION, Pair, check_columns
+from headrace.lake.partitions import folder_of
 from headrace.lake.tables import Table
 from headrace.spark.carrying import carried
 from headrace.spark.tables.schemas import schema_of
