@@ -15,17 +15,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
-from benchmarks.processes import cpu_seconds
 from benchmarks.report import collect, table
+from benchmarks.spark_processes import spark_cpu_seconds, worker_megabytes
 from benchmarks.spark_targets import WORKER, missed, verdict
 from benchmarks.workloads import FAST_PRODUCER, QUIET, Figure
 from headrace.client.admin import Admin
@@ -211,11 +212,9 @@ def read_to_noop(
     """All seven columns to a sink that does nothing."""
     figures = []
     for count in rows:
-        taken = measured(frame(scene, contestant, count))
-        figures += per_million(f"read {count / 1e6:g} M records to noop", taken, count)
-    if contestant is HEADRACE:
-        figures.append(Figure(WORKER.name, WORKER.unit, worker_megabytes()))
-    return figures
+        taken = measured(to_noop(frame(scene, contestant, count)))
+        figures += per_million("read {} to noop", taken, count)
+    return figures + largest_worker(contestant)
 
 
 def typed(scene: Scene, contestant: Contestant, rows: int) -> "DataFrame":
@@ -231,22 +230,42 @@ def read_json(
     scene: Scene, contestant: Contestant, rows: Sequence[int], seconds: float
 ) -> list[Figure]:
     """Typed columns to a sink that does nothing."""
-    taken = measured(typed(scene, contestant, rows[0]))
-    return per_million(f"JSON to typed columns, {rows[0] / 1e6:g} M records", taken, rows[0])
+    figures = []
+    for count in sizes_for(contestant, rows):
+        taken = measured(to_noop(typed(scene, contestant, count)))
+        figures += per_million("JSON to typed columns, {}", taken, count)
+    return figures + largest_worker(contestant)
 
 
 def read_to_parquet(
     scene: Scene, contestant: Contestant, rows: Sequence[int], seconds: float
 ) -> list[Figure]:
     """Typed columns to Parquet files."""
-    place = scene.directory / "parquet"
-    before, started = spark_cpu_seconds(), time.perf_counter()
-    typed(scene, contestant, rows[0]).write.mode("overwrite").parquet(str(place))
-    taken = Taken(time.perf_counter() - started, spark_cpu_seconds() - before)
-    return per_million(f"topic to typed Parquet, {rows[0] / 1e6:g} M records", taken, rows[0])
+    place = str(scene.directory / "parquet")
+    figures = []
+    for count in sizes_for(contestant, rows):
+        writing = typed(scene, contestant, count).write.mode("overwrite")
+        taken = measured(partial(writing.parquet, place))
+        figures += per_million("topic to typed Parquet, {}", taken, count)
+    return figures + largest_worker(contestant)
 
 
-def per_million(name: str, taken: "Taken", count: int) -> list[Figure]:
+def sizes_for(contestant: Contestant, rows: Sequence[int]) -> Sequence[int]:
+    """How much JSON is read: by the connector, which takes some five times as long, the least."""
+    return rows if contestant is HEADRACE else rows[:1]
+
+
+def to_noop(rows: "DataFrame") -> Callable[[], None]:
+    return rows.write.format("noop").mode("overwrite").save
+
+
+def largest_worker(contestant: Contestant) -> list[Figure]:
+    """The connector has no Python workers."""
+    return [Figure(WORKER.name, WORKER.unit, worker_megabytes())] if contestant is HEADRACE else []
+
+
+def per_million(load: str, taken: "Taken", count: int) -> list[Figure]:
+    name = load.format(f"{count / 1e6:g} M records")
     return [
         Figure(name, "s per million", taken.seconds / count * 1e6),
         Figure(name, "CPU s per million", taken.cpu_seconds / count * 1e6),
@@ -261,10 +280,9 @@ class Taken:
     cpu_seconds: float
 
 
-def measured(rows: "DataFrame") -> Taken:
-    """Run a frame to the noop sink."""
+def measured(job: Callable[[], None]) -> Taken:
     before, started = spark_cpu_seconds(), time.perf_counter()
-    rows.write.format("noop").mode("overwrite").save()
+    job()
     return Taken(time.perf_counter() - started, spark_cpu_seconds() - before)
 
 
@@ -373,62 +391,6 @@ def wait_until_running(query: "StreamingQuery") -> None:
             raise AssertionError("the query did not begin within a minute")
         threading.Event().wait(0.1)
     threading.Event().wait(3)  # The first triggers load classes and workers.
-
-
-def spark_processes() -> list[int]:
-    """The JVM and all that it started; this process itself only orders."""
-    parents: dict[int, int] = {}
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            try:
-                fields = (path / "stat").read_text().rpartition(")")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            parents[int(path.name)] = int(fields[1])
-    found = {os.getpid()}
-    while True:
-        more = {pid for pid, parent in parents.items() if parent in found} - found
-        if not more:
-            break
-        found |= more
-    return sorted(found - {os.getpid()})
-
-
-def spark_cpu_seconds() -> float:
-    """Processor time so far of all that Spark runs in; the broker is not among it."""
-    total = 0.0
-    for pid in spark_processes():
-        try:
-            if "headrace.cli.main" not in command_of(pid):
-                total += cpu_seconds(pid)
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return total
-
-
-def worker_megabytes() -> float:
-    """The largest that a living Python worker has ever been."""
-    largest = 0.0
-    for pid in spark_processes():
-        try:
-            if not is_python_of_spark(command_of(pid)):
-                continue
-            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    largest = max(largest, int(line.split()[1]) / 1024)
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-    return largest
-
-
-def is_python_of_spark(command: str) -> bool:
-    """Whether a command line is a worker's: Spark's own, or a fork, which has its server's."""
-    is_own = command.rstrip().endswith("pyspark.worker") and "forked_python.py" not in command
-    return is_own or "headrace.spark.fork_server" in command
-
-
-def command_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from benchmarks.workloads import Figure
 
 GROWTH_MAX = 1.25
 """How much more a record of the longest read may cost than one of the shortest."""
-_READ = re.compile(r"read (?P<millions>[\d.]+) M records")
+_SIZED = re.compile(r"(?P<before>.*?)(?P<millions>[\d.]+) M records(?P<behind>.*)")
 _PER_MILLION = "s per million"
 
 
@@ -89,15 +89,17 @@ def missed(results: Results) -> Iterator[str]:
 
 
 def _growing(ours: Mapping[tuple[str, str], Sequence[float]]) -> Iterator[str]:
-    """A sentence if time grows faster than the number of records."""
-    costs = {
-        float(found["millions"]): median(values)
-        for (name, unit), values in ours.items()
-        if unit == _PER_MILLION and (found := _READ.match(name))
-    }
-    least, most = costs.get(min(costs, default=0)), costs.get(max(costs, default=0))
-    if least and most and most > least * GROWTH_MAX:
-        yield (
-            f"a record of {max(costs):g} M costs {most / least:.2f} times one of"
-            f" {min(costs):g} M, and may cost {GROWTH_MAX:g} times"
-        )
+    """A sentence for each load whose time grows faster than the number of records."""
+    loads: dict[str, dict[float, float]] = {}
+    for (name, unit), values in ours.items():
+        found = _SIZED.fullmatch(name)
+        if unit == _PER_MILLION and found is not None:
+            load = found["before"] + "{:g} M records" + found["behind"]
+            loads.setdefault(load, {})[float(found["millions"])] = median(values) or 0.0
+    for load, costs in loads.items():
+        least, most = min(costs), max(costs)
+        if costs[most] > costs[least] * GROWTH_MAX:
+            yield (
+                f"{load.format(most)}: each costs {costs[most] / costs[least]:.2f} times one of"
+                f" {least:g} M, and may cost {GROWTH_MAX:g} times"
+            )

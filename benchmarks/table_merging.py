@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from benchmarks.processes import cpu_seconds
-from benchmarks.spark_source import spark_cpu_seconds
+from benchmarks.spark_processes import spark_cpu_seconds
 from headrace.lake.catalog import Lake
 from headrace.lake.changes import history_name, history_schema, target_schema
 from headrace.lake.commits import Token

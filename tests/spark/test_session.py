@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.spark_source import worker_megabytes
+from benchmarks.spark_processes import worker_megabytes
 from headrace.spark.class_archive import archive_of
 from headrace.spark.fork_server import fork_server
 from headrace.spark.home import own_home
