@@ -21,6 +21,7 @@ from headrace.cli.options import (
 )
 from headrace.cli.output import counted, print_line, size_text, warn
 from headrace.client.cluster import check_reachable
+from headrace.runtime.signals import heeded
 
 
 def window_ms(text: str) -> int:
@@ -107,7 +108,7 @@ class Stop:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in heeded():
             self._before[number] = signal.signal(number, self._ask)
         return self
 

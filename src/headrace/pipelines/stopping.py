@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from headrace.pipelines.model import Pipeline
 from headrace.pipelines.running.state import state_of
-from headrace.spark.starting import heeded
+from headrace.runtime.signals import heeded
 
 
 class StopRequest:

@@ -12,9 +12,7 @@ from subprocess import Popen, TimeoutExpired
 from typing import Any
 
 from headrace.errors import HeadraceError
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""By which a user, a supervisor or a closing terminal asks a program to end."""
+from headrace.runtime.signals import heeded
 
 _JVM_S_MAX = 1.0
 """How long a JVM may take to remove its own files; nothing else was begun."""
@@ -57,11 +55,6 @@ def ended_by_signals(
     if start.is_called_off:
         start.clear_up()
         raise StartCalledOff
-
-
-def heeded() -> list[signal.Signals]:
-    """Those that end a program; what `nohup`, or a shell for what runs behind, ignores stays so."""
-    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 class _Start:

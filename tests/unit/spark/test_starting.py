@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from headrace.runtime.signals import ENDING
 from headrace.spark import starting
-from headrace.spark.starting import SIGNALS, StartCalledOff, ended_by_signals
+from headrace.spark.starting import StartCalledOff, ended_by_signals
 
 pytest.importorskip("pyspark")
 
@@ -44,7 +45,7 @@ def interrupt(number: signal.Signals = signal.SIGINT) -> None:
     pytest.fail("it went on")
 
 
-@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("number", ENDING)
 def test_a_signal_ends_a_start_of_spark_with_its_jvm(
     number: signal.Signals, launched: "list[Popen[bytes]]"
 ) -> None:
@@ -168,11 +169,11 @@ def test_signals_are_given_back_but_for_what_a_session_has_taken() -> None:
     def of_session(*_: Any) -> None:
         """Spark's own, which ends its jobs."""
 
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in ENDING}
     try:
         with ended_by_signals(lambda: None):
             signal.signal(signal.SIGINT, of_session)
-        after = {number: signal.getsignal(number) for number in SIGNALS}
+        after = {number: signal.getsignal(number) for number in ENDING}
     finally:
         signal.signal(signal.SIGINT, before[signal.SIGINT])
     assert after == {**before, signal.SIGINT: of_session}

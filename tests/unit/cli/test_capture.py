@@ -1,0 +1,17 @@
+"""How `headrace capture` is asked to end."""
+
+import signal
+
+from headrace.cli.capture import Stop
+
+
+def test_a_signal_that_nohup_ignores_does_not_ask_for_the_end() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Stop() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop.is_asked_for()
+            signal.raise_signal(signal.SIGTERM)
+            assert stop.is_asked_for()
+    finally:
+        signal.signal(signal.SIGHUP, before)
