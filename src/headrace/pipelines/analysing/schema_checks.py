@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+_SQL = "org.apache.spark.sql"
 _CONDITION_TYPES = ("boolean", "void")
 
 
@@ -106,10 +107,9 @@ class Operators:
         jvm = getattr(spark, "_jvm", None)
         self._checker = None
         if jvm is not None:
-            # Each step of such a path is a call to the JVM, so it is gone once.
-            modes = jvm.org.apache.spark.sql.streaming.OutputMode
-            catalyst = jvm.org.apache.spark.sql.catalyst
-            self._checker = catalyst.analysis.UnsupportedOperationChecker
+            # By whole names: each step of a path would look for a class in all jars.
+            modes = getattr(jvm, f"{_SQL}.streaming.OutputMode")
+            self._checker = getattr(jvm, f"{_SQL}.catalyst.analysis.UnsupportedOperationChecker")
             self._modes = {
                 "append": modes.Append(),
                 "update": modes.Update(),

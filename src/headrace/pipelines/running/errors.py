@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from headrace.errors import HeadraceError
 from headrace.pipelines.problems import PipelineError
 
 
@@ -36,6 +37,11 @@ def errors_of_spark() -> tuple[type[Exception], ...]:
     from pyspark.errors import PySparkException
 
     return PySparkException, Py4JError, OSError
+
+
+def expected_errors() -> tuple[type[Exception], ...]:
+    """What a query may fail by: ours, told by whatever it reads or writes, and Spark's."""
+    return HeadraceError, *errors_of_spark()
 
 
 @contextmanager

@@ -7,10 +7,9 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from headrace.errors import HeadraceError
 from headrace.pipelines.intervals import seconds_of
 from headrace.pipelines.model import Flow, trigger_of
-from headrace.pipelines.running.errors import errors_of_spark
+from headrace.pipelines.running.errors import expected_errors
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reports import Report
 from headrace.pipelines.running.restarts import Failure, Restarts, failure_of
@@ -59,7 +58,7 @@ class RunningFlow:
         """Start a query; planning it may fail as its run may, and is treated alike."""
         try:
             self.query = self.run.start(self.flow, is_once=is_once)
-        except (HeadraceError, *errors_of_spark()) as error:
+        except expected_errors() as error:
             self.query = None
             name = f"{type(error).__module__}.{type(error).__name__}"
             self._note(failure_of(f"{name}: {error}"))

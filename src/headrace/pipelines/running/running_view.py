@@ -6,8 +6,7 @@ import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from headrace.errors import HeadraceError
-from headrace.pipelines.running.errors import errors_of_spark
+from headrace.pipelines.running.errors import expected_errors
 from headrace.pipelines.running.restarts import failure_of
 from headrace.pipelines.running.schedules import Retries, Timeline
 from headrace.pipelines.running.views import ComputedView
@@ -32,7 +31,7 @@ class RunningView:
         try:
             self.failure = None
             return self.view.refresh()
-        except (HeadraceError, *errors_of_spark()) as error:
+        except expected_errors() as error:
             self.failure = self.told(error)
             _log.error("%s was not refreshed: %s", self.view.name, self.failure)
             return False
