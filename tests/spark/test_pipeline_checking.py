@@ -319,6 +319,38 @@ def test_a_table_that_is_there_may_grow_but_not_narrow(
     assert str(problem).startswith("a.sql:2: staging.x does not fit its table: column price is str")
 
 
+def test_only_what_the_source_tells_of_a_record_partitions_raw(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """ARC-4: a payload's own topic has any number of values."""
+    sql = """
+    CREATE STREAMING TABLE raw.payloads AS SELECT * FROM STREAM(sources.said);
+    CREATE TEMPORARY VIEW v AS
+      SELECT id, kafka_topic AS topic, kafka_timestamp AS timestamp FROM STREAM(sources.said);
+    CREATE STREAMING TABLE raw.records AS SELECT * FROM STREAM(v) WHERE id > 0;
+    CREATE STREAMING TABLE raw.again AS SELECT * FROM STREAM(raw.records);
+    CREATE STREAMING TABLE raw.computed AS SELECT upper(topic) AS topic, timestamp FROM STREAM(v);
+    CREATE STREAMING TABLE raw.mixed AS SELECT topic, timestamp FROM STREAM(v);
+    CREATE FLOW m AS INSERT INTO raw.mixed BY NAME
+      SELECT topic, timestamp FROM STREAM(sources.said);
+    """
+    said = (
+        '[sources.said]\nformat = "json"\nschema = "id LONG, topic STRING, timestamp TIMESTAMP"\n'
+        '[sources.said.options]\nmetadataPrefix = "kafka_"\n'
+    )
+    pipeline = load_folder(tmp_path, {"a.sql": sql}, SETTINGS + said)
+    report = check(pipeline, spark=spark)
+    assert report.problems == ()
+    parted = [name for name, columns in report.columns.items() if ("day", "date") in columns]
+    assert sorted(parted) == ["raw.again", "raw.records"]
+    reasons = [note.rpartition(" all of it: ")[2].partition(",")[::2] for note in report.notes]
+    assert [(name, why.split(" brings")[0]) for name, why in reasons] == [
+        ("topic", " as raw.payloads"),
+        ("topic", " as raw.computed"),
+        ("topic", " as m"),
+    ]
+
+
 def test_another_partitioning_is_refused_and_properties_are_set_and_taken_off(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -23,6 +23,7 @@ from headrace.pipelines.analysing.original_bytes import (
     wants_bytes,
     with_payload,
 )
+from headrace.pipelines.analysing.origins import origins_of, shared, with_origins
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.analysing.spark_errors import line_in_folder, line_of, short_text
 from headrace.pipelines.analysing.stand_ins import (
@@ -52,7 +53,7 @@ from headrace.pipelines.problems import PipelineError, Problem
 from headrace.pipelines.quarantine import may_refuse
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.sequences import SEQUENCE, sequence_column, sequenced
-from headrace.pipelines.sources import admitted
+from headrace.pipelines.sources import admitted, metadata_prefix
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -195,7 +196,8 @@ class Analysis:
         if source is None:
             return  # The graph says so.
         with self.complaining(source.place, f"{name}: "):
-            self.schemas[name] = self._admitted(source).schema
+            known = raw_days.record_origins(metadata_prefix(source))
+            self.schemas[name] = with_origins(self._admitted(source).schema, known)
 
     def _admitted(self, source: Source) -> "DataFrame":
         if source.connector not in CONNECTORS:
@@ -276,7 +278,7 @@ class Analysis:
 
     def _partition_by_day(self, table: StreamingTable, made: Sequence[Consumer]) -> None:
         """Let a table of raw have its usual partitions, and its flows bring the day."""
-        brought = {one.name: dict(self.frames[one.name].dtypes) for one in made}
+        brought = {one.name: self._columns(one) for one in made}
         schema = parsed_schema(table.schema).fields if table.schema else ()
         declared = {one.name: one.dataType.simpleString() for one in schema}
         standing = self._standing(table.name)
@@ -285,11 +287,15 @@ class Analysis:
         if why is not None:
             self.not_by_day[table.name] = why
             return
-        lacking = [one for one in made if raw_days.DAY not in brought[one.name]]
+        lacking = [one for one in made if raw_days.DAY not in brought[one.name].types]
         self.by_day[table.name] = frozenset(one.name for one in lacking)
         for one in lacking:
             self.kept[one.name] = raw_days.with_day(self.kept.get(one.name, one.query))
             self.frames[one.name] = raw_days.add_day(self.frames[one.name])
+
+    def _columns(self, consumer: Consumer) -> raw_days.Brought:
+        frame = self.frames[consumer.name]
+        return raw_days.Brought(dict(frame.dtypes), origins_of(frame.schema))
 
     def _stored(self, dataset: Dataset, made: Sequence[Consumer]) -> "StructType":
         """The columns that a table keeps of what its flows bring."""
@@ -308,7 +314,8 @@ class Analysis:
         if histories:
             what = f"{dataset.name}, KEYS and SEQUENCE BY"
             self.histories[dataset.name] = agreed(what, histories)
-        return schema_of(agreed(dataset.name, parts))
+        known = shared(origins_of(self.frames[one.name].schema) for one in made)
+        return with_origins(schema_of(agreed(dataset.name, parts)), known)
 
     def _brought(self, consumer: Consumer) -> tuple[pa.Schema, pa.Schema | None]:
         """The columns that a flow brings to its table, and to what is remembered of changes."""
