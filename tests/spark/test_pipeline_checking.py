@@ -351,6 +351,62 @@ def test_only_what_the_source_tells_of_a_record_partitions_raw(
     ]
 
 
+DAYS = """CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
+CREATE STREAMING TABLE staging.all AS SELECT * FROM STREAM(raw.orders);
+CREATE STREAMING TABLE staging.dated AS SELECT *, date(ts) AS Day FROM STREAM(raw.orders);
+CREATE STREAMING TABLE staging.two;
+CREATE FLOW f AS INSERT INTO staging.two BY NAME SELECT id, id AS ID FROM STREAM(raw.orders);
+CREATE MATERIALIZED VIEW trusted.y AS SELECT *, date(ts) AS day FROM staging.all;
+CREATE STREAMING TABLE trusted.z AS SELECT * EXCEPT (day), 1 AS day FROM STREAM(staging.all);
+"""
+DAYS_TWICE = [
+    "a.sql:3: staging.dated has the column day twice: raw.orders has one by itself, as it is"
+    " partitioned by topic and day. Write SELECT * EXCEPT (day), ..., or PARTITIONED BY ()"
+    " at raw.orders",
+    "a.sql:5: staging.two has the column id twice; names that differ in small and capital letters"
+    " only are the same, so rename one",
+    "a.sql:6: trusted.y has the column day twice: raw.orders has one by itself, as it is"
+    " partitioned by topic and day. Write SELECT * EXCEPT (day), ..., or PARTITIONED BY ()"
+    " at raw.orders",
+]
+
+
+def test_columns_that_a_table_would_have_twice_are_told_before_it_is_made(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    pipeline = load_folder(tmp_path, {"a.sql": DAYS})
+    assert [str(one) for one in check(pipeline, spark=spark).problems] == DAYS_TWICE
+    lake = Lake(pipeline.settings.lake)
+    with pytest.raises(PipelineError) as raised:
+        Preparation(spark, pipeline, lake, lambda _: 1).prepare()
+    assert str(raised.value).split("\n") == DAYS_TWICE
+    assert list(lake.names()) == []
+
+
+def test_what_a_replay_would_be_refused_for_is_told_where_one_is_advised(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """ARC-2: a table of raw that was made without a day has one when it is built anew."""
+    sql = (
+        RAW
+        + "CREATE STREAMING TABLE staging.x AS SELECT *, date(ts) AS day FROM STREAM(raw.orders);"
+    )
+    pipeline = load_folder(tmp_path, {"a.sql": sql})
+    lake = Lake(pipeline.settings.lake)
+    lake.create("raw.orders", pa.schema([("id", pa.int64())]))
+    report = check(pipeline, spark=spark)
+    Preparation(spark, pipeline, lake, lambda _: 1).prepare()
+    assert report.problems == ()
+    advice, refusal = report.notes
+    assert advice.endswith("build it anew with headrace pipelines replay FOLDER")
+    wanted = (
+        "a replay is refused until this is changed: a.sql:2: staging.x has the column day twice:"
+    )
+    assert refusal.startswith(wanted)
+    with pytest.raises(PipelineError, match=r"a\.sql:2: staging\.x has the column day twice"):
+        Preparation(spark, pipeline, lake, lambda _: 2).prepare()
+
+
 def test_another_partitioning_is_refused_and_properties_are_set_and_taken_off(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
-from headrace.pipelines.analysing import raw_days
+from headrace.pipelines.analysing import doubled_columns, raw_days
 from headrace.pipelines.analysing.agreement import Part, agreed, as_declared
 from headrace.pipelines.analysing.graph import Consumer, Graph, consumers, graph_of
 from headrace.pipelines.analysing.original_bytes import (
@@ -23,7 +23,7 @@ from headrace.pipelines.analysing.original_bytes import (
     wants_bytes,
     with_payload,
 )
-from headrace.pipelines.analysing.origins import origins_of, shared, with_origins
+from headrace.pipelines.analysing.origins import origin_of, origins_of, shared, with_origins
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.analysing.spark_errors import line_in_folder, line_of, short_text
 from headrace.pipelines.analysing.stand_ins import (
@@ -49,7 +49,7 @@ from headrace.pipelines.model import (
     TemporaryView,
 )
 from headrace.pipelines.names import is_source, quarantine_of, source_name
-from headrace.pipelines.problems import PipelineError, Problem
+from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
 from headrace.pipelines.quarantine import may_refuse
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.sequences import SEQUENCE, sequence_column, sequenced
@@ -229,6 +229,7 @@ class Analysis:
         if any(one.name not in self.frames for one in made):
             return
         with self.complaining(dataset.place, f"{dataset.name}: "):
+            raise_if_any(self._doubled(dataset, made))
             if raw_days.is_left_open(dataset):
                 self._partition_by_day(dataset, made)
             self.schemas[dataset.name] = self._stored(dataset, made)
@@ -291,7 +292,26 @@ class Analysis:
         self.by_day[table.name] = frozenset(one.name for one in lacking)
         for one in lacking:
             self.kept[one.name] = raw_days.with_day(self.kept.get(one.name, one.query))
-            self.frames[one.name] = raw_days.add_day(self.frames[one.name])
+            self.frames[one.name] = raw_days.with_noted_day(self.frames[one.name], table.name)
+
+    def _doubled(self, dataset: Dataset, made: Sequence[Consumer]) -> Iterator[Problem]:
+        """What flows bring twice to a table that would keep it."""
+        if isinstance(dataset, StreamingTable) and dataset.schema:
+            declared = [(name, "") for name in parsed_schema(dataset.schema).names]
+            for text in doubled_columns.complaints(dataset.name, declared, ""):
+                yield Problem(text, dataset.place)
+        for one in made:
+            changes = self._changes(one)
+            left_out = {*RESERVED, *(() if changes is None else changes.except_columns)}
+            fields = self.frames[one.name].schema.fields
+            brought = [(field.name, origin_of(field)) for field in fields]
+            kept = [column for column in brought if column[0] not in left_out]
+            for text in doubled_columns.complaints(dataset.name, kept, one.query):
+                yield Problem(text, one.place)
+
+    def _changes(self, consumer: Consumer) -> Changes | None:
+        by_flow = {flow.name: flow.changes for flow in self.pipeline.flows}
+        return by_flow.get(consumer.name)
 
     def _columns(self, consumer: Consumer) -> raw_days.Brought:
         frame = self.frames[consumer.name]
@@ -322,8 +342,7 @@ class Analysis:
         from headrace.lake.changes import history_schema, target_schema
 
         frame = self.frames[consumer.name]
-        by_flow = {flow.name: flow.changes for flow in self.pipeline.flows}
-        changes = by_flow.get(consumer.name)
+        changes = self._changes(consumer)
         if changes is None:
             return kept_columns(frame.schema), None
         events, sequence = self._events(frame, changes)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeGuard
 
-from headrace.pipelines.analysing.origins import RECORD, Origins, origin
+from headrace.pipelines.analysing.origins import RECORD, Origins, noted, origin
 from headrace.pipelines.model import RAW, Dataset, Query, StreamingTable
 from headrace.pipelines.names import zone_of
 from headrace.pipelines.resolving import then
@@ -99,3 +99,14 @@ def add_day(rows: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812
 
     return rows.withColumn(DAY, F.expr(_DAY_OF_TIMESTAMP))
+
+
+def with_noted_day(rows: "DataFrame", table: str) -> "DataFrame":
+    """Rows with the day that a table has by itself, so that it is known wherever it goes."""
+    return add_day(rows).withMetadata(DAY, noted(origin(table, DAY)))
+
+
+def table_of_day(known: str) -> str | None:
+    """The table of raw that a column of this origin is the day of; None if it is none."""
+    table, _, column = known.rpartition(".")
+    return table if column == DAY else None
