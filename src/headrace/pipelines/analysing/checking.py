@@ -117,17 +117,17 @@ def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
         for name, schema in analysis.schemas.items()
     }
     found = (*graphs.problems(graph), *promotion.problems(graph), *analysis.problems)
-    notes = (
-        *promotion.unpartitioned(pipeline, analysis.not_by_day),
-        *_before_a_replay(analysis),
-    )
+    left_out = {name: why for name, days in analysis.days.items() if (why := days.obstacle)}
+    notes = tuple(promotion.unpartitioned(pipeline, left_out))
+    if raw_days.MADE_WHOLE in left_out.values():
+        notes += tuple(_before_a_replay(analysis))
     if is_connect(spark) and any(isinstance(d, MergedView) for d in pipeline.datasets.values()):
         notes = (NO_PLANS, *notes)
     return Report(graph, found, notes, columns)
 
 
 def _before_a_replay(analysis: "Analysis") -> Iterator[str]:
-    """What a replay would be refused for, where it is advised and a run is not refused for it.
+    """What a replay would be refused for, and a run is not.
 
     Tables of raw that it builds anew have the day, and queries that read them may not expect it.
     """
@@ -135,8 +135,6 @@ def _before_a_replay(analysis: "Analysis") -> Iterator[str]:
     from headrace.pipelines.analysing.schema_checks import check_declared
     from headrace.pipelines.analysing.spark_errors import quiet
 
-    if raw_days.MADE_WHOLE not in analysis.not_by_day.values():
-        return
     anew = Analysis(analysis.spark, analysis.pipeline)
     with quiet():
         anew.run()

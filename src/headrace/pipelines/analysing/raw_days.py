@@ -13,13 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeGuard
 
-from headrace.pipelines.analysing.origins import RECORD, Origins, noted, origin
+from headrace.pipelines.analysing.origins import RECORD, Origins, origin, origins_of
+from headrace.pipelines.analysing.stand_ins import parsed_schema
 from headrace.pipelines.model import RAW, Dataset, Query, StreamingTable
 from headrace.pipelines.names import zone_of
 from headrace.pipelines.resolving import then
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from headrace.lake.tables import Table
 
 DAY = "day"
 PARTITIONS = ("topic", DAY)
@@ -39,15 +42,41 @@ def is_left_open(dataset: Dataset) -> TypeGuard[StreamingTable]:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
-    """The columns that a flow brings to its table."""
+class Columns:
+    """What a flow brings to its table."""
 
     types: Types
     origins: Origins = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Days:
+    """What becomes of such a table: partitions by topic and day, unless something is in the way."""
+
+    obstacle: str | None = None
+    """Why it has none, with what to do."""
+    added_to: frozenset[str] = frozenset()
+    """The flows that bring no day by their queries, and get one."""
+
+
+def days_of(
+    table: StreamingTable, frames: "Mapping[str, DataFrame]", standing: "Table | None"
+) -> Days:
+    """By the frames of all its flows, and the table that is there."""
+    brought = {
+        flow: Columns(dict(frame.dtypes), origins_of(frame.schema))
+        for flow, frame in frames.items()
+    }
+    schema = parsed_schema(table.schema).fields if table.schema else ()
+    declared = {one.name: one.dataType.simpleString() for one in schema}
+    why = obstacle(brought, declared, None if standing is None else standing.partition_by)
+    if why is not None:
+        return Days(why)
+    return Days(added_to=frozenset(flow for flow in brought if DAY not in brought[flow].types))
+
+
 def obstacle(
-    brought: Mapping[str, Brought], declared: Types, standing: Sequence[str] | None
+    brought: Mapping[str, Columns], declared: Types, standing: Sequence[str] | None
 ) -> str | None:
     """Why such a table is not partitioned by topic and day, with what to do; None if it is.
 
@@ -70,7 +99,7 @@ def obstacle(
     return MADE_WHOLE if standing == () else None
 
 
-def _lacking(flow: str, columns: Brought, *, is_made: bool) -> str | None:
+def _lacking(flow: str, columns: Columns, *, is_made: bool) -> str | None:
     """What a flow does not bring as its source tells it of a record."""
     for name, kind in _NEEDED.items():
         found = columns.types.get(name)
@@ -99,11 +128,6 @@ def add_day(rows: "DataFrame") -> "DataFrame":
     from pyspark.sql import functions as F  # noqa: N812
 
     return rows.withColumn(DAY, F.expr(_DAY_OF_TIMESTAMP))
-
-
-def with_noted_day(rows: "DataFrame", table: str) -> "DataFrame":
-    """Rows with the day that a table has by itself, so that it is known wherever it goes."""
-    return add_day(rows).withMetadata(DAY, noted(origin(table, DAY)))
 
 
 def table_of_day(known: str) -> str | None:

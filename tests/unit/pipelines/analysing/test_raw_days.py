@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from headrace.pipelines.analysing.raw_days import (
-    Brought,
+    Columns,
     Types,
     is_left_open,
     obstacle,
@@ -18,8 +18,8 @@ RECORDS = {"value": "binary", "topic": "string", "timestamp": "timestamp"}
 DATED = {**RECORDS, "day": "date"}
 
 
-def of_records(types: Types) -> Brought:
-    return Brought(types, record_origins(""))
+def of_records(types: Types) -> Columns:
+    return Columns(types, record_origins(""))
 
 
 @pytest.mark.parametrize(
@@ -59,13 +59,13 @@ def test_one_flow_that_cannot_be_parted_keeps_the_table_whole(types: Types, reas
 @pytest.mark.parametrize("own", ["topic", "timestamp"])
 def test_columns_of_a_payload_are_not_taken_for_the_records(own: str) -> None:
     others = {name: known for name, known in record_origins("").items() if name != own}
-    found = obstacle({"f": Brought(RECORDS, others)}, {}, None)
+    found = obstacle({"f": Columns(RECORDS, others)}, {}, None)
     assert found is not None
     assert found.startswith(f"{own}, as f brings it, is of the payload or computed; call that")
 
 
 def test_a_table_that_was_made_by_other_topics_and_days_stays_so() -> None:
-    assert obstacle({"f": Brought(DATED)}, {}, ("topic", "day")) is None
+    assert obstacle({"f": Columns(DATED)}, {}, ("topic", "day")) is None
 
 
 def test_a_declared_day_that_is_no_date_is_left_alone() -> None:
