@@ -319,6 +319,94 @@ def test_a_table_that_is_there_may_grow_but_not_narrow(
     assert str(problem).startswith("a.sql:2: staging.x does not fit its table: column price is str")
 
 
+def test_only_what_the_source_tells_of_a_record_partitions_raw(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """ARC-4: a payload's own topic has any number of values."""
+    sql = """
+    CREATE STREAMING TABLE raw.payloads AS SELECT * FROM STREAM(sources.said);
+    CREATE TEMPORARY VIEW v AS
+      SELECT id, kafka_topic AS topic, kafka_timestamp AS timestamp FROM STREAM(sources.said);
+    CREATE STREAMING TABLE raw.records AS SELECT * FROM STREAM(v) WHERE id > 0;
+    CREATE STREAMING TABLE raw.again AS SELECT * FROM STREAM(raw.records);
+    CREATE STREAMING TABLE raw.computed AS SELECT upper(topic) AS topic, timestamp FROM STREAM(v);
+    CREATE STREAMING TABLE raw.mixed AS SELECT topic, timestamp FROM STREAM(v);
+    CREATE FLOW m AS INSERT INTO raw.mixed BY NAME
+      SELECT topic, timestamp FROM STREAM(sources.said);
+    """
+    said = (
+        '[sources.said]\nformat = "json"\nschema = "id LONG, topic STRING, timestamp TIMESTAMP"\n'
+        '[sources.said.options]\nmetadataPrefix = "kafka_"\n'
+    )
+    pipeline = load_folder(tmp_path, {"a.sql": sql}, SETTINGS + said)
+    report = check(pipeline, spark=spark)
+    assert report.problems == ()
+    parted = [name for name, columns in report.columns.items() if ("day", "date") in columns]
+    assert sorted(parted) == ["raw.again", "raw.records"]
+    reasons = [note.rpartition(" all of it: ")[2].partition(",")[::2] for note in report.notes]
+    assert [(name, why.split(" brings")[0]) for name, why in reasons] == [
+        ("topic", " as raw.payloads"),
+        ("topic", " as raw.computed"),
+        ("topic", " as m"),
+    ]
+
+
+DAYS = """CREATE STREAMING TABLE raw.orders AS SELECT * FROM STREAM(sources.orders);
+CREATE STREAMING TABLE staging.all AS SELECT * FROM STREAM(raw.orders);
+CREATE STREAMING TABLE staging.dated AS SELECT *, date(ts) AS Day FROM STREAM(raw.orders);
+CREATE STREAMING TABLE staging.two;
+CREATE FLOW f AS INSERT INTO staging.two BY NAME SELECT id, id AS ID FROM STREAM(raw.orders);
+CREATE MATERIALIZED VIEW trusted.y AS SELECT *, date(ts) AS day FROM staging.all;
+CREATE STREAMING TABLE trusted.z AS SELECT * EXCEPT (day), 1 AS day FROM STREAM(staging.all);
+"""
+DAYS_TWICE = [
+    "a.sql:3: staging.dated has the column day twice: raw.orders has one by itself, as it is"
+    " partitioned by topic and day. Write SELECT * EXCEPT (day), ..., or PARTITIONED BY ()"
+    " at raw.orders",
+    "a.sql:5: staging.two has the column id twice; names that differ in small and capital letters"
+    " only are the same, so rename one",
+    "a.sql:6: trusted.y has the column day twice: raw.orders has one by itself, as it is"
+    " partitioned by topic and day. Write SELECT * EXCEPT (day), ..., or PARTITIONED BY ()"
+    " at raw.orders",
+]
+
+
+def test_columns_that_a_table_would_have_twice_are_told_before_it_is_made(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    pipeline = load_folder(tmp_path, {"a.sql": DAYS})
+    assert [str(one) for one in check(pipeline, spark=spark).problems] == DAYS_TWICE
+    lake = Lake(pipeline.settings.lake)
+    with pytest.raises(PipelineError) as raised:
+        Preparation(spark, pipeline, lake, lambda _: 1).prepare()
+    assert str(raised.value).split("\n") == DAYS_TWICE
+    assert list(lake.names()) == []
+
+
+def test_what_a_replay_would_be_refused_for_is_told_where_one_is_advised(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """ARC-2: a table of raw that was made without a day has one when it is built anew."""
+    sql = (
+        RAW
+        + "CREATE STREAMING TABLE staging.x AS SELECT *, date(ts) AS day FROM STREAM(raw.orders);"
+    )
+    pipeline = load_folder(tmp_path, {"a.sql": sql})
+    lake = Lake(pipeline.settings.lake)
+    lake.create("raw.orders", pa.schema([("id", pa.int64())]))
+    report = check(pipeline, spark=spark)
+    Preparation(spark, pipeline, lake, lambda _: 1).prepare()
+    assert report.problems == ()
+    advice, refusal = report.notes
+    assert advice.endswith("build it anew with headrace pipelines replay FOLDER")
+    wanted = (
+        "a replay is refused until this is changed: a.sql:2: staging.x has the column day twice:"
+    )
+    assert refusal.startswith(wanted)
+    with pytest.raises(PipelineError, match=r"a\.sql:2: staging\.x has the column day twice"):
+        Preparation(spark, pipeline, lake, lambda _: 2).prepare()
+
+
 def test_another_partitioning_is_refused_and_properties_are_set_and_taken_off(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -397,7 +485,8 @@ def test_bytes_are_kept_where_spark_takes_the_column_and_nowhere_else(
     with quiet():
         analysis.run()
     assert analysis.problems == []
-    assert sorted(analysis.with_bytes) == ["raw.chosen", "raw.text", "raw.whole"]
+    kept = [name for name, flow in analysis.flows.items() if flow.keeps_payloads]
+    assert sorted(kept) == ["raw.chosen", "raw.text", "raw.whole"]
     chosen = ["n", "topic", "timestamp", "_payload", "day"]
     assert analysis.frames["raw.chosen"].columns == chosen
     assert analysis.frames["raw.text"].columns == ["n", "_payload"]

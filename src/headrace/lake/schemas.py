@@ -4,7 +4,7 @@ Delta has no unsigned, no nanoseconds and no large types. `normalised` chooses f
 the Delta type that holds all its values, so that nothing is cut off silently.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,14 +60,23 @@ class Evolution:
 
 def normalised(schema: pa.Schema) -> pa.Schema:
     """The schema in types that Delta has, without metadata."""
-    names = [name.lower() for name in schema.names]
-    for name in schema.names:
-        if names.count(name.lower()) > 1:
-            raise IncompatibleSchema(
-                f"column {name} is there twice; Delta takes names in small and capital letters"
-                " for the same, so rename one"
-            )
+    for name in doubled(schema.names):
+        raise IncompatibleSchema(
+            f"column {name} is there twice; Delta takes names in small and capital letters"
+            " for the same, so rename one"
+        )
     return pa.schema([_normalised_field(field, field.name) for field in schema])
+
+
+def doubled(names: Iterable[str]) -> list[str]:
+    """Names that several columns have, each once, as it is written first."""
+    first: dict[str, str] = {}
+    twice: dict[str, None] = {}
+    for name in names:
+        if name.lower() in first:
+            twice[first[name.lower()]] = None
+        first.setdefault(name.lower(), name)
+    return list(twice)
 
 
 def evolution(old: pa.Schema, new: pa.Schema) -> Evolution:

@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from headrace.lake.quarantine import QUARANTINE_SCHEMA
-from headrace.pipelines.analysing import raw_days
+from headrace.pipelines.analysing import doubled_columns, raw_days
 from headrace.pipelines.analysing.agreement import Part, agreed, as_declared
+from headrace.pipelines.analysing.flow_additions import FlowAsRun, bringing_day, keeping_bytes
 from headrace.pipelines.analysing.graph import Consumer, Graph, consumers, graph_of
-from headrace.pipelines.analysing.original_bytes import (
-    source_behind,
-    speaks_of,
-    wants_bytes,
-    with_payload,
-)
+from headrace.pipelines.analysing.original_bytes import source_behind
+from headrace.pipelines.analysing.origins import origin_of, origins_of, shared, with_origins
 from headrace.pipelines.analysing.reads import Read
 from headrace.pipelines.analysing.spark_errors import line_in_folder, line_of, short_text
 from headrace.pipelines.analysing.stand_ins import (
@@ -34,25 +31,24 @@ from headrace.pipelines.analysing.stand_ins import (
 from headrace.pipelines.analysing.unhandled_errors import unhandled
 from headrace.pipelines.model import (
     ERROR,
-    PAYLOAD,
     RESERVED,
     Changes,
     Dataset,
+    Flow,
     MaterializedView,
     Pipeline,
     Place,
-    Query,
     Sink,
     Source,
     StreamingTable,
     TemporaryView,
 )
 from headrace.pipelines.names import is_source, quarantine_of, source_name
-from headrace.pipelines.problems import PipelineError, Problem
+from headrace.pipelines.problems import PipelineError, Problem, raise_if_any
 from headrace.pipelines.quarantine import may_refuse
 from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.sequences import SEQUENCE, sequence_column, sequenced
-from headrace.pipelines.sources import admitted
+from headrace.pipelines.sources import admitted, metadata_prefix
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -90,14 +86,10 @@ class Analysis:
         """The columns of what is remembered beside each table of changes."""
         self.frames: dict[str, DataFrame] = {}
         """The frame of each query, by the name of its flow or view."""
-        self.kept: dict[str, Query] = {}
-        """For flows that bring more than is declared, for quarantine or the day, their query."""
-        self.with_bytes: set[str] = set()
-        """Those of them whose sources are to send the bytes of every record."""
-        self.by_day: dict[str, frozenset[str]] = {}
-        """The tables of raw that get their usual partitions, with the flows that get the day."""
-        self.not_by_day: dict[str, str] = {}
-        """Those that say nothing of partitions and get none, with the reason."""
+        self.flows: dict[str, Flow] = {flow.name: flow for flow in pipeline.flows}
+        """Each flow as it is run, with what it brings beyond its query."""
+        self.days: dict[str, raw_days.Days] = {}
+        """What becomes of each table of raw that says nothing of its partitions."""
         self.aside: dict[str, frozenset[str]] = {}
         """The sources whose unreadable records are kept away from a query, by its name."""
         self._consumers: dict[str, list[Consumer]] = {}
@@ -143,7 +135,9 @@ class Analysis:
 
     def partition_by(self, dataset: StreamingTable | MaterializedView) -> tuple[str, ...]:
         """By what a table is to be partitioned, declared or not."""
-        return raw_days.PARTITIONS if dataset.name in self.by_day else dataset.partition_by or ()
+        days = self.days.get(dataset.name)
+        is_by_day = days is not None and days.obstacle is None
+        return raw_days.PARTITIONS if is_by_day else dataset.partition_by or ()
 
     def sets_aside(self, name: str) -> bool:
         """Whether records that cannot be read are kept away from what fills a dataset."""
@@ -195,7 +189,8 @@ class Analysis:
         if source is None:
             return  # The graph says so.
         with self.complaining(source.place, f"{name}: "):
-            self.schemas[name] = self._admitted(source).schema
+            known = raw_days.record_origins(metadata_prefix(source))
+            self.schemas[name] = with_origins(self._admitted(source).schema, known)
 
     def _admitted(self, source: Source) -> "DataFrame":
         if source.connector not in CONNECTORS:
@@ -227,6 +222,7 @@ class Analysis:
         if any(one.name not in self.frames for one in made):
             return
         with self.complaining(dataset.place, f"{dataset.name}: "):
+            raise_if_any(self._doubled(dataset, made))
             if raw_days.is_left_open(dataset):
                 self._partition_by_day(dataset, made)
             self.schemas[dataset.name] = self._stored(dataset, made)
@@ -243,53 +239,46 @@ class Analysis:
 
     def _keep_bytes(self, consumer: Consumer) -> None:
         """Let a flow bring the bytes of its records, where quarantine may want them."""
-        flow = next((one for one in self.pipeline.flows if one.name == consumer.name), None)
+        flow = self.flows.get(consumer.name)
         source = source_behind(consumer.query, self.pipeline, self.reads[consumer.name])
         if flow is None or source is None:
             return
-        is_asked_for = wants_bytes(flow, self.pipeline)
-        keeps_errors = ERROR in self.frames[consumer.name].columns and not self.aside[flow.name]
-        if not is_asked_for and not keeps_errors:
-            return
-        columns = self.frames[consumer.name].columns
-        if PAYLOAD not in columns and not speaks_of(consumer.query, PAYLOAD):
-            query = with_payload(consumer.query, source)
-            if query is not None:
-                changed = replace(consumer, query=query)
-                if (frame := self._with_columns(changed, [*columns, PAYLOAD])) is not None:
-                    self.frames[consumer.name] = frame
-                    self.kept[consumer.name] = query
-        has_bytes = PAYLOAD in self.frames[consumer.name].columns
-        if is_asked_for and has_bytes and not speaks_of(consumer.query, PAYLOAD):
-            self.kept.setdefault(consumer.name, consumer.query)
-            self.with_bytes.add(consumer.name)
-
-    def _with_columns(self, consumer: Consumer, columns: list[str]) -> "DataFrame | None":
-        """The frame of a query of our own making; None if Spark makes no such columns of it."""
-        from pyspark.errors import PySparkException
-
-        try:
-            frame = self._evaluated(consumer)
-            return frame if frame.columns == columns else None
-        except PySparkException:
-            return None  # An aggregate, for one: its rows are of several records.
+        self._put(
+            keeping_bytes(
+                FlowAsRun(flow, self.frames[flow.name]),
+                source,
+                self.pipeline,
+                lambda query: self._evaluated(replace(consumer, query=query)),
+                sets_aside=bool(self.aside[flow.name]),
+            )
+        )
 
     def _partition_by_day(self, table: StreamingTable, made: Sequence[Consumer]) -> None:
         """Let a table of raw have its usual partitions, and its flows bring the day."""
-        brought = {one.name: dict(self.frames[one.name].dtypes) for one in made}
-        schema = parsed_schema(table.schema).fields if table.schema else ()
-        declared = {one.name: one.dataType.simpleString() for one in schema}
-        standing = self._standing(table.name)
-        parted = None if standing is None else standing.partition_by
-        why = raw_days.obstacle(brought, declared, parted)
-        if why is not None:
-            self.not_by_day[table.name] = why
-            return
-        lacking = [one for one in made if raw_days.DAY not in brought[one.name]]
-        self.by_day[table.name] = frozenset(one.name for one in lacking)
-        for one in lacking:
-            self.kept[one.name] = raw_days.with_day(self.kept.get(one.name, one.query))
-            self.frames[one.name] = raw_days.add_day(self.frames[one.name])
+        frames = {one.name: self.frames[one.name] for one in made}
+        days = raw_days.days_of(table, frames, self._standing(table.name))
+        self.days[table.name] = days
+        for name in days.added_to:
+            self._put(bringing_day(FlowAsRun(self.flows[name], frames[name]), table.name))
+
+    def _put(self, made: FlowAsRun) -> None:
+        self.flows[made.flow.name] = made.flow
+        self.frames[made.flow.name] = made.frame
+
+    def _doubled(self, dataset: Dataset, made: Sequence[Consumer]) -> Iterator[Problem]:
+        """What flows bring twice to a table that would keep it."""
+        if isinstance(dataset, StreamingTable) and dataset.schema:
+            declared = [(name, "") for name in parsed_schema(dataset.schema).names]
+            for text in doubled_columns.complaints(dataset.name, declared, ""):
+                yield Problem(text, dataset.place)
+        for one in made:
+            changes = self._changes(one)
+            left_out = {*RESERVED, *(changes.except_columns if changes else ())}
+            fields = self.frames[one.name].schema.fields
+            brought = [(field.name, origin_of(field)) for field in fields]
+            kept = [column for column in brought if column[0] not in left_out]
+            for text in doubled_columns.complaints(dataset.name, kept, one.query):
+                yield Problem(text, one.place)
 
     def _stored(self, dataset: Dataset, made: Sequence[Consumer]) -> "StructType":
         """The columns that a table keeps of what its flows bring."""
@@ -308,15 +297,15 @@ class Analysis:
         if histories:
             what = f"{dataset.name}, KEYS and SEQUENCE BY"
             self.histories[dataset.name] = agreed(what, histories)
-        return schema_of(agreed(dataset.name, parts))
+        known = shared(origins_of(self.frames[one.name].schema) for one in made)
+        return with_origins(schema_of(agreed(dataset.name, parts)), known)
 
     def _brought(self, consumer: Consumer) -> tuple[pa.Schema, pa.Schema | None]:
         """The columns that a flow brings to its table, and to what is remembered of changes."""
         from headrace.lake.changes import history_schema, target_schema
 
         frame = self.frames[consumer.name]
-        by_flow = {flow.name: flow.changes for flow in self.pipeline.flows}
-        changes = by_flow.get(consumer.name)
+        changes = self._changes(consumer)
         if changes is None:
             return kept_columns(frame.schema), None
         events, sequence = self._events(frame, changes)
@@ -327,6 +316,10 @@ class Analysis:
             except_columns=(SEQUENCE, *changes.except_columns),
         )
         return target, history_schema(events, keys=changes.keys, sequence_by=sequence)
+
+    def _changes(self, consumer: Consumer) -> Changes | None:
+        flow = self.flows.get(consumer.name)
+        return None if flow is None else flow.changes
 
     def _events(self, frame: "DataFrame", changes: Changes) -> tuple[pa.Schema, str]:
         """The columns of change events, and which of them is the sequence."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from headrace.errors import HeadraceError
 from headrace.pipelines.analysing import graph as graphs
-from headrace.pipelines.analysing import promotion
+from headrace.pipelines.analysing import promotion, raw_days
 from headrace.pipelines.analysing.graph import Graph
 from headrace.pipelines.analysing.topic_checks import TopicReport
 from headrace.pipelines.model import SOURCES, MergedView, Pipeline
@@ -22,6 +22,8 @@ from headrace.spark.connect import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from headrace.pipelines.analysing.analysis import Analysis
 
 NO_SPARK = "columns were not checked, which takes Spark; what functions read is as it is written"
 NO_PLANS = (
@@ -115,7 +117,27 @@ def _with_spark(pipeline: Pipeline, spark: "SparkSession") -> Report:
         for name, schema in analysis.schemas.items()
     }
     found = (*graphs.problems(graph), *promotion.problems(graph), *analysis.problems)
-    notes = tuple(promotion.unpartitioned(pipeline, analysis.not_by_day))
+    left_out = {name: why for name, days in analysis.days.items() if (why := days.obstacle)}
+    notes = tuple(promotion.unpartitioned(pipeline, left_out))
+    if raw_days.MADE_WHOLE in left_out.values():
+        notes += tuple(_before_a_replay(analysis))
     if is_connect(spark) and any(isinstance(d, MergedView) for d in pipeline.datasets.values()):
         notes = (NO_PLANS, *notes)
     return Report(graph, found, notes, columns)
+
+
+def _before_a_replay(analysis: "Analysis") -> Iterator[str]:
+    """What a replay would be refused for, and a run is not.
+
+    Tables of raw that it builds anew have the day, and queries that read them may not expect it.
+    """
+    from headrace.pipelines.analysing.analysis import Analysis
+    from headrace.pipelines.analysing.schema_checks import check_declared
+    from headrace.pipelines.analysing.spark_errors import quiet
+
+    anew = Analysis(analysis.spark, analysis.pipeline)
+    with quiet():
+        anew.run()
+        check_declared(anew)
+    for problem in in_order(set(anew.problems) - set(analysis.problems)):
+        yield f"a replay is refused until this is changed: {problem}"

@@ -6,13 +6,14 @@ They are made of Spark's own parts, so that no Python process is started for the
 import re
 from typing import TYPE_CHECKING
 
+from headrace.pipelines.analysing.origins import noted, origin_of
 from headrace.pipelines.model import PipelineSettings, Source
 from headrace.pipelines.problems import PipelineError
 from headrace.pipelines.sources import has_headers, source_options
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
 
 CONNECTORS = ("headrace", "kafka")
 """Whose columns are known without asking Spark."""
@@ -68,16 +69,27 @@ def parsed_schema(ddl: str) -> "StructType":
 
 
 def _with_nulls(rows: "DataFrame", schema: "StructType") -> "DataFrame":
-    """Columns of nulls; by one text where the types can be written so, as that is much quicker."""
-    kinds = [field.dataType.simpleString() for field in schema.fields]
-    if all(map(_PLAIN.fullmatch, kinds)):
-        return rows.selectExpr(
-            *(
-                f"CAST(NULL AS {kind}) AS `{field.name.replace('`', '``')}`"
-                for kind, field in zip(kinds, schema.fields, strict=True)
-            )
-        )
+    """Columns of nulls; by one text where they can be written so, as that is much quicker."""
+    texts = [_null_text(field) for field in schema.fields]
+    if None not in texts:
+        return rows.selectExpr(*filter(None, texts))
     from pyspark.sql import functions as F  # noqa: N812
 
-    nulls = (F.lit(None).cast(field.dataType).alias(field.name) for field in schema.fields)
-    return rows.select(*nulls)
+    pairs = zip(texts, schema.fields, strict=True)
+    return rows.select(*(F.expr(text) if text else _null(field) for text, field in pairs))
+
+
+def _null_text(field: "StructField") -> str | None:
+    """A column of nulls in SQL, which has no words for metadata."""
+    kind = field.dataType.simpleString()
+    if origin_of(field) or not _PLAIN.fullmatch(kind):
+        return None
+    return f"CAST(NULL AS {kind}) AS `{field.name.replace('`', '``')}`"
+
+
+def _null(field: "StructField") -> "Column":
+    from pyspark.sql import functions as F  # noqa: N812
+
+    null = F.lit(None).cast(field.dataType)
+    known = origin_of(field)
+    return null.alias(field.name, metadata=noted(known)) if known else null.alias(field.name)

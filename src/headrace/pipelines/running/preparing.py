@@ -97,14 +97,12 @@ class Preparation:
 
     def as_run(self, flow: Flow) -> Flow:
         """A flow with what it brings beyond its query: the bytes of its records, their day."""
-        query = self._analysis.kept.get(flow.name)
-        if query is None:
-            return flow
-        return replace(flow, query=query, keeps_payloads=flow.name in self._analysis.with_bytes)
+        return self._analysis.flows[flow.name]
 
     def adds_day_to(self, table: str) -> bool:
         """Whether the days in a table are those that its flows get, and none that they bring."""
-        flows = self._analysis.by_day.get(table, frozenset())
+        days = self._analysis.days.get(table)
+        flows = frozenset() if days is None else days.added_to
         return bool(flows) and flows == {flow.name for flow in self.pipeline.flows_into(table)}
 
     def gathers(self, flow: Flow) -> bool:

@@ -11,5 +11,9 @@ def schema_of(schema: pa.Schema) -> StructType:
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:
-    """The Arrow schema that Spark has for its own, and expects of a Python source."""
-    return to_arrow_schema(schema, timezone="UTC").remove_metadata()
+    """The Arrow schema that Spark has for its own, and expects of a Python source.
+
+    What Spark notes on a column, such as a watermark, is of a query and not of a table.
+    """
+    fields = to_arrow_schema(schema, timezone="UTC")
+    return pa.schema([field.remove_metadata() for field in fields])

@@ -5,11 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from headrace.pipelines.analysing.raw_days import Types, is_left_open, obstacle
+from headrace.pipelines.analysing.raw_days import (
+    Columns,
+    Types,
+    is_left_open,
+    obstacle,
+    record_origins,
+)
 from tests.declared_pipelines import load_folder
 
 RECORDS = {"value": "binary", "topic": "string", "timestamp": "timestamp"}
 DATED = {**RECORDS, "day": "date"}
+
+
+def of_records(types: Types) -> Columns:
+    return Columns(types, record_origins(""))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +35,7 @@ def test_a_table_whose_flows_bring_topic_and_time_is_parted(
     brought: list[Types], standing: Sequence[str] | None
 ) -> None:
     """ARC-4"""
-    named = {f"f{number}": types for number, types in enumerate(brought)}
+    named = {f"f{number}": of_records(types) for number, types in enumerate(brought)}
     assert obstacle(named, {}, standing) is None
     assert obstacle(named, {"day": "date"}, standing) is None
 
@@ -33,7 +43,7 @@ def test_a_table_whose_flows_bring_topic_and_time_is_parted(
 @pytest.mark.parametrize(
     ("types", "reason"),
     [
-        ({"timestamp": "timestamp"}, "f brings no topic; select topic"),
+        ({"timestamp": "timestamp"}, "f brings no topic; select the record's topic"),
         ({"topic": "string"}, "f brings no timestamp"),
         ({**RECORDS, "timestamp": "bigint"}, "f brings timestamp as bigint"),
         ({**RECORDS, "day": "string"}, "f has a column day of its own (string); give that"),
@@ -41,19 +51,31 @@ def test_a_table_whose_flows_bring_topic_and_time_is_parted(
     ],
 )
 def test_one_flow_that_cannot_be_parted_keeps_the_table_whole(types: Types, reason: str) -> None:
-    found = obstacle({"fine": RECORDS, "f": types}, {}, None)
+    found = obstacle({"fine": of_records(RECORDS), "f": of_records(types)}, {}, None)
     assert found is not None
     assert found.startswith(reason)
 
 
+@pytest.mark.parametrize("own", ["topic", "timestamp"])
+def test_columns_of_a_payload_are_not_taken_for_the_records(own: str) -> None:
+    others = {name: known for name, known in record_origins("").items() if name != own}
+    found = obstacle({"f": Columns(RECORDS, others)}, {}, None)
+    assert found is not None
+    assert found.startswith(f"{own}, as f brings it, is of the payload or computed; call that")
+
+
+def test_a_table_that_was_made_by_other_topics_and_days_stays_so() -> None:
+    assert obstacle({"f": Columns(DATED)}, {}, ("topic", "day")) is None
+
+
 def test_a_declared_day_that_is_no_date_is_left_alone() -> None:
-    found = obstacle({"f": RECORDS}, {"day": "int"}, None)
+    found = obstacle({"f": of_records(RECORDS)}, {"day": "int"}, None)
     assert found is not None
     assert found.startswith("its schema has a column day of its own (int);")
 
 
 def test_a_table_that_was_made_whole_stays_so_until_it_is_built_anew() -> None:
-    found = obstacle({"f": RECORDS}, {}, ())
+    found = obstacle({"f": of_records(RECORDS)}, {}, ())
     assert found is not None
     assert "headrace pipelines replay" in found
 
