@@ -1,6 +1,7 @@
 """Records as quarantine keeps them: where they were, and the bytes that they were."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -39,12 +40,6 @@ class KeptRecords:
                 found[place] = KeptRecord(row["payload"], _micros(row["row"]))
         return cls(found)
 
-    def places(self) -> pa.Table:
-        """Where they were, as a table."""
-        rows = [dict(zip(PLACE, place, strict=True)) for place in self.records]
-        kinds = (pa.string(), pa.int32(), pa.int64())
-        return pa.Table.from_pylist(rows, pa.schema(list(zip(PLACE, kinds, strict=True))))
-
     def decoded(
         self,
         places: set[Place],
@@ -73,6 +68,13 @@ class KeptRecords:
             for one in schema
         ]
         return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def table_of(places: Iterable[Place]) -> pa.Table:
+    """Places as the rows of a table."""
+    rows = [dict(zip(PLACE, place, strict=True)) for place in places]
+    kinds = (pa.string(), pa.int32(), pa.int64())
+    return pa.Table.from_pylist(rows, pa.schema(list(zip(PLACE, kinds, strict=True))))
 
 
 def _of_payloads(payloads: Any, source: Source, settings: PipelineSettings) -> dict[str, Any]:

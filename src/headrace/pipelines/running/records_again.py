@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Self
 
 from headrace.pipelines.model import ERROR, Source, TemporaryView
 from headrace.pipelines.running.exact_records import records_between
-from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place
+from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place, table_of
 from headrace.pipelines.running.reading import SnapshotReader, TableReads
+from headrace.pipelines.running.record_files import frame_near, spans_over
 from headrace.pipelines.running.setting_aside import without_unreadable
 from headrace.pipelines.sources import admitted, metadata_prefix
 from headrace.spark.tables.schemas import arrow_schema_of
@@ -28,7 +29,7 @@ class RecordsAgain(SnapshotReader):
         self.found: set[Place] = set()
         """The records that the flow gets, of those that are wanted."""
         self._records = kept
-        self._wanted = self.spark.createDataFrame(kept.places())
+        self._wanted = self.spark.createDataFrame(table_of(kept.records))
         self._read: dict[str, DataFrame | None] = {}
         self._persisted: list[DataFrame] = []
 
@@ -71,7 +72,7 @@ class RecordsAgain(SnapshotReader):
         names = place_columns(source)
         refuge = None if source is None else self._reads.refuge_of(source)
         if source is None:
-            rows = self.read(name)
+            rows = frame_near(self.spark, *self._at(name), self.wanted)
         else:
             rows = records_between(self._reads, going_on(source), self._spans(), sets_aside=False)
         needed = {*names, ERROR} if refuge is not None else set(names)
@@ -105,10 +106,8 @@ class RecordsAgain(SnapshotReader):
     def _spans(self) -> dict[str, dict[str, tuple[int, int]]]:
         """The offsets of topics to read for the records: from the first to the last."""
         spans: dict[str, dict[str, tuple[int, int]]] = {}
-        for topic, partition, offset in self.wanted:
-            partitions = spans.setdefault(topic, {})
-            first, end = partitions.get(str(partition), (offset, offset + 1))
-            partitions[str(partition)] = (min(first, offset), max(end, offset + 1))
+        for span in spans_over(self.wanted):
+            spans.setdefault(span.topic, {})[str(span.partition)] = (span.first, span.end)
         return spans
 
 

@@ -12,7 +12,7 @@ noted, written to the table and removed from quarantine before the next one begi
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -34,9 +34,10 @@ from headrace.pipelines.model import (
 from headrace.pipelines.names import is_source, quarantine_of, source_name
 from headrace.pipelines.problems import PipelineError, no_streaming_table
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place
+from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place, table_of
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader
+from headrace.pipelines.running.record_files import frame_near
 from headrace.pipelines.running.records_again import RecordsAgain
 from headrace.pipelines.running.redrive_fates import (
     Fates,
@@ -49,7 +50,6 @@ from headrace.pipelines.running.redrive_fates import (
 from headrace.pipelines.running.redrive_notes import Note
 from headrace.pipelines.running.redrive_rounds import Limits, Round, rounds_of, without
 from headrace.pipelines.running.redrive_rows import index_of, rows_of
-from headrace.spark.tables.frames import table_frame
 from headrace.spark.tables.schemas import schema_of
 
 if TYPE_CHECKING:
@@ -192,13 +192,14 @@ def _anew(run: PipelineRun, flow: Flow, kept: KeptRecords, note: Note, token: To
 
 def _plan(run: PipelineRun, flow: Flow, rows: pa.Table) -> Plan:
     """What is known of a flow's rows before their records are looked for."""
-    stored = frozenset(_stored(run, flow, rows))
+    places = {place for place in places_of(rows) if place is not None}
+    stored = frozenset(_stored(run, flow, places))
     inputs = run.preparation.reads[flow.name]
     sources = {source_name(name) for name in inputs if is_source(name)}
     return Plan(stored=stored, read_otherwise=stored & read_otherwise(rows, sources))
 
 
-def _stored(run: PipelineRun, flow: Flow, rows: pa.Table) -> set[Place]:
+def _stored(run: PipelineRun, flow: Flow, places: Set[Place]) -> set[Place]:
     """The records of refused rows of which the table has rows too.
 
     Rows that find their place by key or sequence may come again: they take their own place.
@@ -210,8 +211,8 @@ def _stored(run: PipelineRun, flow: Flow, rows: pa.Table) -> set[Place]:
     )
     if is_kept_by_key or not set(PLACE) <= set(table.schema.names):
         return set()
-    wanted = run.spark.createDataFrame(rows.select(list(PLACE)).drop_null()).distinct()
-    there = table_frame(run.spark, table, table.version).select(*PLACE)
+    wanted = run.spark.createDataFrame(table_of(places))
+    there = frame_near(run.spark, table, table.version, places).select(*PLACE)
     found = there.join(wanted, list(PLACE), "left_semi").distinct().collect()
     return {(row[0], row[1], row[2]) for row in found}
 
