@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from headrace.pipelines.model import ERROR, Source, TemporaryView
 from headrace.pipelines.running.exact_records import records_between
-from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place, table_of
+from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place, decoded, table_of
 from headrace.pipelines.running.reading import SnapshotReader, TableReads
 from headrace.pipelines.running.record_files import frame_near, spans_over
 from headrace.pipelines.running.setting_aside import without_unreadable
@@ -21,7 +21,8 @@ class RecordsAgain(SnapshotReader):
     """Reads as a batch run does, except that of a stream there are only the wanted records.
 
     What the flow looks up in other tables is there whole: no row of quarantine came from it. A
-    record that is gone from its topic is made anew of the bytes that quarantine has of it.
+    record that is gone from its topic is made anew of the bytes that quarantine has of it, and so
+    is one whose topic may have another record in its place.
     """
 
     def __init__(self, reads: TableReads, kept: KeptRecords) -> None:
@@ -35,7 +36,7 @@ class RecordsAgain(SnapshotReader):
 
     @property
     def wanted(self) -> set[Place]:
-        return set(self._records.records)
+        return self._records.wanted
 
     @property
     def is_exact(self) -> bool:
@@ -96,17 +97,18 @@ class RecordsAgain(SnapshotReader):
         self._persisted.append(rows)
         there = rows.select(*names).distinct().collect()
         self.found = {(row[0], row[1], row[2]) for row in there}
-        if source is None or not (gone := self.wanted - self.found):
+        of_bytes = self._records.of_bytes(self._records.records.keys() - self.found)
+        if source is None or not of_bytes:
             return rows
         settings = self._reads.pipeline.settings
-        made = self._records.decoded(gone, names, source, settings, arrow_schema_of(rows.schema))
+        made = decoded(of_bytes, names, source, settings, arrow_schema_of(rows.schema))
         self.found |= set(zip(*(made[name].to_pylist() for name in names), strict=True))
         return rows.unionByName(self.spark.createDataFrame(made, rows.schema))
 
     def _spans(self) -> dict[str, dict[str, tuple[int, int]]]:
         """The offsets of topics to read for the records: from the first to the last."""
         spans: dict[str, dict[str, tuple[int, int]]] = {}
-        for span in spans_over(self.wanted):
+        for span in spans_over(self._records.records):
             spans.setdefault(span.topic, {})[str(span.partition)] = (span.first, span.end)
         return spans
 
