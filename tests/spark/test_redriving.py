@@ -9,11 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from headrace.client.admin import Admin
+from headrace.client.descriptions import NewTopic
 from headrace.lake.tables import Table
 from headrace.pipelines.commands import load_all, prepared, redrive
 from headrace.pipelines.problems import PipelineError
+from headrace.pipelines.resolving import evaluate
 from headrace.pipelines.running import redrive_fates, redriving
-from headrace.pipelines.running.redrive_fates import LOST
+from headrace.pipelines.running.redrive_fates import LOST, REMADE
 from headrace.pipelines.running.redrive_notes import Note
 from headrace.pipelines.running.redrive_rounds import Limits
 from headrace.pipelines.running.redriving import UNFINISHED, Redriven
@@ -113,6 +115,104 @@ def o():
     times = folder.rows("trusted.o", "timestamp")
     assert [time.timestamp() for time in times] == [86_400.0] * 2
     assert folder.rows(QUARANTINE, "offset", "payload") == [(1, torn)]
+
+
+def remake(folder: Folder, topic: str) -> None:
+    with Admin(folder.broker.bootstrap_servers) as admin:
+        admin.topics.delete([topic])
+        admin.topics.create([NewTopic(name=topic, partitions=1)])
+
+
+def test_no_record_of_a_topic_that_was_made_again_is_taken_for_a_refused_one(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """ARC-4: before the flow has seen the new topic, and when it has read both.
+
+    At offset 0 the new one has a good record, and at offset 2 neither can be read.
+    """
+    topic = make_topic()
+
+    def write(schema: str) -> None:
+        folder.write(
+            pipeline_toml=toml("remade", topic, schema)
+            + "[sources.events.options]\nfailOnDataLoss = false\n",
+            tables_sql="CREATE STREAMING TABLE trusted.o AS SELECT CAST(id AS LONG) AS id, topic,"
+            " partition, offset FROM STREAM(sources.events);",
+        )
+
+    def redriven() -> Redriven:
+        return redrive(folder.path, "trusted.o", overrides=folder.overrides, spark=folder.spark)
+
+    write("id LONG")
+    send(folder.broker, topic, [b'{"id": "6"}', {"id": 1}, b'{"id": "7"}'])
+    folder.once()
+    remake(folder, topic)
+    send(folder.broker, topic, [{"id": 100}, {"id": 101}, b'{"id": "8"}'])
+    assert redriven() == Redriven(taken=2, refused=2)
+    assert folder.rows("trusted.o", "id") == [1]
+    folder.once()
+    assert folder.rows("trusted.o", "id") == [1, 100, 101]
+    assert redriven() == Redriven(taken=3, refused=3)
+    write("id STRING")
+    assert redriven() == Redriven(taken=3, refused=0)
+    assert folder.rows("trusted.o", "id") == [1, 6, 7, 8, 100, 101]
+    assert folder.rows(QUARANTINE, "offset") == []
+
+
+@pytest.mark.parametrize(
+    ("keeps", "expected", "stored"),
+    [
+        ("true", Redriven(taken=2, refused=0), [0, 1, 2, 3, 4]),
+        ("false", Redriven(taken=0, refused=0, left=2, reasons={REMADE: 2}), [1, 2, 4]),
+    ],
+    ids=["kept", "not kept"],
+)
+def test_a_topic_that_is_made_again_during_a_redrive_is_told_and_then_not_read(
+    keeps: str, expected: Redriven, stored: list[int], folder: Folder, make_topic: MakeTopic
+) -> None:
+    """The records were read, and nobody can tell any more of which topic they were."""
+    topic = make_topic()
+    table = TABLE.format("{}", "*", "STREAM(sources.events)")
+    options = f"[sources.events.options]\nkeepPayloads = {keeps}\n"
+    run_with_two_refused(folder, topic, table, options)
+
+    def read_and_remake(*given: Any) -> Any:
+        rows = evaluate(*given)
+        remake(folder, topic)
+        return rows
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redriving, "evaluate", read_and_remake)
+        with pytest.raises(PipelineError, match="redrive again"):
+            redriven_with_lower_price(folder, table)
+    send(folder.broker, topic, [{"id": 100 + n, "price": 5.0} for n in range(4)])
+    assert redriven_with_lower_price(folder, table) == expected
+    assert folder.rows("trusted.o", "id") == stored
+    assert len(folder.rows(QUARANTINE, "offset")) == expected.left
+
+
+def test_rows_are_judged_as_they_were_where_a_table_before_has_two_records_of_a_place(
+    folder: Folder, make_topic: MakeTopic
+) -> None:
+    """A topic was made again, and what is read now of the table could be of either record."""
+    topic = make_topic()
+    table = (
+        "CREATE STREAMING TABLE raw.o AS SELECT id, price, topic, partition, offset"
+        " FROM STREAM(sources.events);\n"
+    ) + TABLE.format("{}", "{} AS id, price, topic, partition, offset", "STREAM(raw.o)")
+    options = "[sources.events.options]\nfailOnDataLoss = false\n"
+    folder.write(
+        pipeline_toml=toml("mixed", topic, SCHEMA) + options, tables_sql=table.format(3, "id")
+    )
+    send(folder.broker, topic, [{"id": 1, "price": 2.0}])
+    folder.once()
+    remake(folder, topic)
+    send(folder.broker, topic, [{"id": 2, "price": 2.0}])
+    folder.once()
+    folder.write(tables_sql=table.format(0, "10 * id"))
+    redriven = redrive(folder.path, "trusted.o", overrides=folder.overrides, spark=folder.spark)
+    assert redriven == Redriven(taken=2, refused=0)
+    assert folder.rows("trusted.o", "id") == [1, 2]
 
 
 def test_rows_of_a_record_that_are_stored_already_do_not_come_twice(

@@ -16,18 +16,22 @@ def read_between(reads: TableReads, source: Source, spans: Spans) -> "DataFrame"
 
     The spans may be of other topics too, which the flow reads by other sources.
     """
-    own = spans_of(source, spans)
-    if any(own.values()):
-        return admitted(records_between(reads, source, own), source)
-    options = source_options(source, reads.pipeline.settings)
-    return admitted(reads.loaded(reads.spark.read, source, options).limit(0), source)
+    return admitted(records_between(reads, source, spans_of(source, spans)), source)
 
 
 def records_between(
     reads: TableReads, source: Source, spans: Spans, *, sets_aside: bool = True
 ) -> "DataFrame":
     """The same before the source's entry rules have chosen among them, or anyone else."""
-    options = span_options(source_options(source, reads.pipeline.settings), spans)
+    options = source_options(source, reads.pipeline.settings)
+    if not any(spans.values()):  # No topic is asked: there may be none any more.
+        return _loaded(reads, source, options, sets_aside=sets_aside).limit(0)
+    return _loaded(reads, source, span_options(options, spans), sets_aside=sets_aside)
+
+
+def _loaded(
+    reads: TableReads, source: Source, options: dict[str, str], *, sets_aside: bool
+) -> "DataFrame":
     if sets_aside:
         return reads.loaded(reads.spark.read, source, options)
     return reads.spark.read.format(source.connector).options(**options).load()

@@ -7,6 +7,7 @@ import msgspec
 
 from headrace.lake import merging
 from headrace.lake.catalog import Lake, MergedViewEntry
+from headrace.lake.tables import Table
 from headrace.pipelines.analysing.stand_ins import source_schema
 from headrace.pipelines.model import (
     ERROR,
@@ -188,9 +189,12 @@ class SnapshotReader:
             return evaluate(dataset.query, self)
         if isinstance(dataset, MergedView) and name in self._reads.views:
             return self._merged(name)
+        return table_frame(self.spark, *self._at(name))
+
+    def _at(self, name: str) -> tuple[Table, int]:
+        """A table and the version of it that is read."""
         table = self._reads.lake.table(name, self._reads.generations.get(name))
-        version = self.versions.setdefault(name, table.version)
-        return table_frame(self.spark, table, version)
+        return table, self.versions.setdefault(name, table.version)
 
     def _merged(self, name: str) -> "DataFrame":
         """Both layers at the versions that were noted; if none were, at those of this moment."""

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Self
 
 from headrace.pipelines.model import ERROR, Source, TemporaryView
 from headrace.pipelines.running.exact_records import records_between
-from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place
+from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place, decoded, table_of
 from headrace.pipelines.running.reading import SnapshotReader, TableReads
+from headrace.pipelines.running.record_files import frame_near, spans_over
 from headrace.pipelines.running.setting_aside import without_unreadable
 from headrace.pipelines.sources import admitted, metadata_prefix
 from headrace.spark.tables.schemas import arrow_schema_of
@@ -20,7 +21,8 @@ class RecordsAgain(SnapshotReader):
     """Reads as a batch run does, except that of a stream there are only the wanted records.
 
     What the flow looks up in other tables is there whole: no row of quarantine came from it. A
-    record that is gone from its topic is made anew of the bytes that quarantine has of it.
+    record that is gone from its topic is made anew of the bytes that quarantine has of it, and so
+    is one whose topic may have another record in its place.
     """
 
     def __init__(self, reads: TableReads, kept: KeptRecords) -> None:
@@ -28,13 +30,13 @@ class RecordsAgain(SnapshotReader):
         self.found: set[Place] = set()
         """The records that the flow gets, of those that are wanted."""
         self._records = kept
-        self._wanted = self.spark.createDataFrame(kept.places())
+        self._wanted = self.spark.createDataFrame(table_of(kept.records))
         self._read: dict[str, DataFrame | None] = {}
         self._persisted: list[DataFrame] = []
 
     @property
     def wanted(self) -> set[Place]:
-        return set(self._records.records)
+        return self._records.wanted
 
     @property
     def is_exact(self) -> bool:
@@ -71,7 +73,7 @@ class RecordsAgain(SnapshotReader):
         names = place_columns(source)
         refuge = None if source is None else self._reads.refuge_of(source)
         if source is None:
-            rows = self.read(name)
+            rows = frame_near(self.spark, *self._at(name), self.wanted)
         else:
             rows = records_between(self._reads, going_on(source), self._spans(), sets_aside=False)
         needed = {*names, ERROR} if refuge is not None else set(names)
@@ -95,20 +97,19 @@ class RecordsAgain(SnapshotReader):
         self._persisted.append(rows)
         there = rows.select(*names).distinct().collect()
         self.found = {(row[0], row[1], row[2]) for row in there}
-        if source is None or not (gone := self.wanted - self.found):
+        of_bytes = self._records.of_bytes(self._records.records.keys() - self.found)
+        if source is None or not of_bytes:
             return rows
         settings = self._reads.pipeline.settings
-        made = self._records.decoded(gone, names, source, settings, arrow_schema_of(rows.schema))
+        made = decoded(of_bytes, names, source, settings, arrow_schema_of(rows.schema))
         self.found |= set(zip(*(made[name].to_pylist() for name in names), strict=True))
         return rows.unionByName(self.spark.createDataFrame(made, rows.schema))
 
     def _spans(self) -> dict[str, dict[str, tuple[int, int]]]:
         """The offsets of topics to read for the records: from the first to the last."""
         spans: dict[str, dict[str, tuple[int, int]]] = {}
-        for topic, partition, offset in self.wanted:
-            partitions = spans.setdefault(topic, {})
-            first, end = partitions.get(str(partition), (offset, offset + 1))
-            partitions[str(partition)] = (min(first, offset), max(end, offset + 1))
+        for span in spans_over(self._records.records):
+            spans.setdefault(span.topic, {})[str(span.partition)] = (span.first, span.end)
         return spans
 
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Self, TypeVar
@@ -13,6 +13,10 @@ from headrace.lake.quarantine import QUARANTINED_AT, TOLD_BY, UNREADABLE
 from headrace.pipelines.running.kept_records import Place
 
 LOST = "their records are no longer there to be read, and their bytes were not kept"
+REMADE = (
+    "their topic was deleted or made again, or that cannot be ruled out, so that its offsets may"
+    " mean other records; and their bytes were not kept"
+)
 UNTOLD = (
     "their payloads could not be decoded, and it cannot be told which rows of their flow come of"
     " them"
@@ -26,6 +30,8 @@ _PER_DELETE = 500
 _MOMENT = 'Timestamp(Microsecond, Some("UTC"))'
 
 _T = TypeVar("_T")
+_Kind = tuple[bool, bool]
+"""Of a row whether it could not be read, and whether its bytes were kept: what decides its fate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,10 @@ class Plan:
     """Records of which the table has other rows; made anew, these would come twice."""
     read_otherwise: frozenset[Place] = frozenset()
     """Those of them that only a source which the flow reads no more could not decode."""
+    remade: frozenset[str] = frozenset()
+    """Topics that may have other records in the place of these: only bytes that were kept count."""
+    untold: frozenset[str] = frozenset()
+    """Topics of which the flow's input may have two records of one offset, side by side."""
 
     def after(self, wanted: Set[Place], found: Set[Place] | None) -> "Plan":
         """The plan when it is known which of the wanted records are there.
@@ -52,11 +62,12 @@ class Plan:
 
     @classmethod
     def from_json(cls, noted: dict[str, Any]) -> Self:
-        places = (
+        lost, stored, otherwise = (
             frozenset((t, p, o) for t, p, o in noted.get(name, ()))
             for name in ("lost", "stored", "read_otherwise")
         )
-        return cls(noted["is_anew"], *places)
+        remade, untold = (frozenset(noted.get(name, ())) for name in ("remade", "untold"))
+        return cls(noted["is_anew"], lost, stored, otherwise, remade, untold)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -64,9 +75,11 @@ class Plan:
             "lost": sorted(self.lost),
             "stored": sorted(self.stored),
             "read_otherwise": sorted(self.read_otherwise),
+            "remade": sorted(self.remade),
+            "untold": sorted(self.untold),
         }
 
-    def is_made_anew(self, place: Place | None, rule: str) -> bool:
+    def is_made_anew(self, place: Place | None, *, is_unreadable: bool) -> bool:
         """Whether a row is made anew of its record.
 
         What could not be read has no other rows, whatever other flows have made of its record;
@@ -74,7 +87,9 @@ class Plan:
         """
         if place is None or not self.is_anew or place in self.read_otherwise:
             return False
-        return rule == UNREADABLE or place not in self.stored
+        if place[0] in self.untold:
+            return False
+        return is_unreadable or place not in self.stored
 
 
 @dataclass(slots=True)
@@ -90,6 +105,12 @@ class Fates:
         return sum(self.is_taken)
 
 
+def made_anew(rows: pa.Table, plan: Plan) -> list[bool]:
+    """For each row of a flow whether it is made anew of its record."""
+    told = zip(places_of(rows), _kinds(rows), strict=True)
+    return [plan.is_made_anew(place, is_unreadable=kind[0]) for place, kind in told]
+
+
 def fates_of(rows: pa.Table, plan: Plan) -> Fates:
     """What becomes of each row of a flow.
 
@@ -97,12 +118,14 @@ def fates_of(rows: pa.Table, plan: Plan) -> Fates:
     it should not.
     """
     fates = Fates()
-    for place, rule in zip(places_of(rows), rows["rule"].to_pylist(), strict=True):
-        is_anew = plan.is_made_anew(place, rule)
+    told = zip(places_of(rows), _kinds(rows), made_anew(rows, plan), strict=True)
+    for place, (is_unreadable, has_bytes), is_anew in told:
         reason = None
         if is_anew and place in plan.lost:
             reason = LOST
-        elif not is_anew and rule == UNREADABLE:
+        elif is_anew and place and place[0] in plan.remade and not has_bytes:
+            reason = REMADE
+        elif not is_anew and is_unreadable:
             reason = READ_OTHERWISE if place in plan.read_otherwise else UNTOLD
         fates.is_taken.append(reason is None)
         fates.as_they_were.append(reason is None and not is_anew)
@@ -154,24 +177,39 @@ def _at(flow: str, moments: Set[int], which: Sequence[str]) -> Iterator[str]:
 
 
 def _ranges(rows: pa.Table, is_taken: Sequence[bool]) -> Iterator[str]:
-    """Runs of offsets whose rows are taken: all of them, or all but what could not be read.
-
-    No other part of a record is ever left, when some of it is taken.
-    """
-    fates: dict[Place, set[bool]] = defaultdict(set)
-    for place, is_one in zip(places_of(rows), is_taken, strict=True):
+    """Runs of offsets whose rows are taken: all of them, or all of some kinds."""
+    fates: dict[Place, dict[_Kind, bool]] = defaultdict(dict)
+    for place, kind, is_one in zip(places_of(rows), _kinds(rows), is_taken, strict=True):
         if place is not None:
-            fates[place].add(is_one)
-    for (topic, partition, found), run in groupby(
-        sorted(fates), key=lambda place: (place[0], place[1], fates[place])
+            assert fates[place].setdefault(kind, is_one) == is_one, "a kind has one fate"
+    chosen = {place: _chosen(kinds) for place, kinds in fates.items() if any(kinds.values())}
+    for (topic, partition, which), run in groupby(
+        sorted(fates), key=lambda place: (place[0], place[1], chosen.get(place))
     ):
         offsets = [place[2] for place in run]
-        if True in found:
-            but = f" AND rule <> '{UNREADABLE}'" if False in found else ""
+        if which is not None:
             yield (
                 f'(topic = {_quoted(topic)} AND "partition" = {partition}'
-                f' AND "offset" BETWEEN {offsets[0]} AND {offsets[-1]}{but})'
+                f' AND "offset" BETWEEN {offsets[0]} AND {offsets[-1]}{which})'
             )
+
+
+def _chosen(kinds: Mapping[_Kind, bool]) -> str:
+    """What tells those rows of a place that are taken from those that are left, if any are."""
+    if all(kinds.values()):
+        return ""
+    texts = (
+        f"(rule {'=' if is_unreadable else '<>'} '{UNREADABLE}'"
+        f" AND payload IS {'NOT ' if has_bytes else ''}NULL)"
+        for (is_unreadable, has_bytes), is_one in sorted(kinds.items())
+        if is_one
+    )
+    return f" AND ({' OR '.join(texts)})"
+
+
+def _kinds(rows: pa.Table) -> Iterator[_Kind]:
+    rules, bytes_kept = rows["rule"].to_pylist(), rows["payload"].is_valid().to_pylist()
+    return ((rule == UNREADABLE, is_kept) for rule, is_kept in zip(rules, bytes_kept, strict=True))
 
 
 def places_of(rows: pa.Table) -> Iterator[Place | None]:

@@ -7,12 +7,15 @@ several would bring those twice. A row that passes goes to its table, and one th
 back to quarantine with its new reason. A row whose record is there no more, and whose bytes were
 not kept, stays where it is.
 
+Where it cannot be shown that a topic is still the one that the flow has read, no record is looked
+for in it: at the same offset may be another. The bytes in quarantine are all that counts then.
+
 Quarantine may have more than memory holds. So it is gone through in rounds, each of which is
 noted, written to the table and removed from quarantine before the next one begins.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,25 +34,28 @@ from headrace.pipelines.model import (
     StreamingTable,
     takes_late_rows,
 )
-from headrace.pipelines.names import is_source, quarantine_of, source_name
+from headrace.pipelines.names import quarantine_of
 from headrace.pipelines.problems import PipelineError, no_streaming_table
 from headrace.pipelines.resolving import evaluate
-from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place
+from headrace.pipelines.running.kept_records import PLACE, KeptRecords, Place, table_of
 from headrace.pipelines.running.pipeline_run import PipelineRun
 from headrace.pipelines.running.reading import SnapshotReader
+from headrace.pipelines.running.record_files import frame_near
 from headrace.pipelines.running.records_again import RecordsAgain
 from headrace.pipelines.running.redrive_fates import (
     Fates,
     Plan,
     conditions,
     fates_of,
+    made_anew,
     places_of,
     read_otherwise,
 )
 from headrace.pipelines.running.redrive_notes import Note
 from headrace.pipelines.running.redrive_rounds import Limits, Round, rounds_of, without
 from headrace.pipelines.running.redrive_rows import index_of, rows_of
-from headrace.spark.tables.frames import table_frame
+from headrace.pipelines.running.remade_topics import mixed, notes_of, remade_for
+from headrace.pipelines.running.state import PipelineState
 from headrace.spark.tables.schemas import schema_of
 
 if TYPE_CHECKING:
@@ -164,10 +170,9 @@ def _redrive_round(
     if any(place is not None for place in places_of(rows)) and not is_planned:
         note.plans[flow.name] = plan = _plan(run, flow, rows)
         note.write()
-        pairs = zip(places_of(rows), rows["rule"].to_pylist(), strict=True)
-        is_wanted = pa.array([plan.is_made_anew(*pair) for pair in pairs], pa.bool_())
-        kept = KeptRecords.of(rows.filter(is_wanted))
-        if kept.records:
+        is_wanted = made_anew(rows, plan)
+        if any(is_wanted):
+            kept = KeptRecords.of(rows.filter(pa.array(is_wanted, pa.bool_())), plan.remade)
             refused += _anew(run, flow, kept, note, anew)
     fates = fates_of(rows, note.plans.get(flow.name, Plan()))
     judged = rows.filter(pa.array(fates.as_they_were, pa.bool_()))
@@ -182,7 +187,14 @@ def _anew(run: PipelineRun, flow: Flow, kept: KeptRecords, note: Note, token: To
     with RecordsAgain(run.reads_of(flow, is_redriven=True), kept) as reader:
         again = evaluate(flow.query, reader)
         found = reader.found if reader.is_exact else None
-        note.plans[flow.name] = note.plans[flow.name].after(reader.wanted, found)
+        plan = note.plans[flow.name]
+        # Behind the read, which is of the topics of now only if these were there before and after.
+        if found and _remade(run, flow, {place[0] for place in found} - plan.remade):
+            raise PipelineError(
+                f"a topic of {flow.name} was deleted or made again while its records were read;"
+                " no row is lost or comes twice: redrive again"
+            )
+        note.plans[flow.name] = plan.after(reader.wanted, found)
         note.write()
         if not found:
             return 0
@@ -192,16 +204,45 @@ def _anew(run: PipelineRun, flow: Flow, kept: KeptRecords, note: Note, token: To
 
 def _plan(run: PipelineRun, flow: Flow, rows: pa.Table) -> Plan:
     """What is known of a flow's rows before their records are looked for."""
-    stored = frozenset(_stored(run, flow, rows))
-    inputs = run.preparation.reads[flow.name]
-    sources = {source_name(name) for name in inputs if is_source(name)}
-    return Plan(stored=stored, read_otherwise=stored & read_otherwise(rows, sources))
+    places = {place for place in places_of(rows) if place is not None}
+    stored = frozenset(_stored(run, flow, places))
+    sources = {source.name for source in run.sources_of(flow)}
+    return Plan(
+        stored=stored,
+        read_otherwise=stored & read_otherwise(rows, sources),
+        remade=_remade(run, flow, {place[0] for place in places}),
+        untold=frozenset() if sources else _mixed(run),
+    )
 
 
-def _stored(run: PipelineRun, flow: Flow, rows: pa.Table) -> set[Place]:
+def _remade(run: PipelineRun, flow: Flow, topics: Set[str]) -> frozenset[str]:
+    """Topics that may not be those any more that the flow has read.
+
+    One that reads several is not asked: its rows are judged as they were, whatever they came from.
+    """
+    sources = run.sources_of(flow)
+    if len(sources) != 1:
+        return frozenset()
+    return remade_for(run.flow_state(flow), sources[0], run.pipeline.settings, topics)
+
+
+def _mixed(run: PipelineRun) -> frozenset[str]:
+    """Topics of which a table may have records of two of one name.
+
+    All that ever wrote to the lake is asked, since flows and pipelines end and their rows stay.
+    """
+    states = PipelineState.all_of(run.lake.root)
+    return mixed(notes_of(state for pipeline in states for state in pipeline.flows()))
+
+
+def _stored(run: PipelineRun, flow: Flow, places: Set[Place]) -> set[Place]:
     """The records of refused rows of which the table has rows too.
 
     Rows that find their place by key or sequence may come again: they take their own place.
+    Where a topic was made again, a row in the table may be of the record that has the place now
+    and not of the refused one: a table does not tell. It is taken for one of the refused, which
+    is then judged as it was, and so comes once, if not as a mended flow would make it. To take
+    it for one of another record could bring rows of one record twice.
     """
     target = run.pipeline.datasets[flow.target]
     table = run.lake.table(flow.target, run.generation_of(flow.target))
@@ -210,8 +251,8 @@ def _stored(run: PipelineRun, flow: Flow, rows: pa.Table) -> set[Place]:
     )
     if is_kept_by_key or not set(PLACE) <= set(table.schema.names):
         return set()
-    wanted = run.spark.createDataFrame(rows.select(list(PLACE)).drop_null()).distinct()
-    there = table_frame(run.spark, table, table.version).select(*PLACE)
+    wanted = run.spark.createDataFrame(table_of(places))
+    there = frame_near(run.spark, table, table.version, places).select(*PLACE)
     found = there.join(wanted, list(PLACE), "left_semi").distinct().collect()
     return {(row[0], row[1], row[2]) for row in found}
 

@@ -21,13 +21,18 @@ _ROW_BITS = 36
 """So many bits of a row's number are for its place in the file; a file has 128 MB at most."""
 
 
-def table_frame(spark: "SparkSession", table: Table, version: int | None = None) -> "DataFrame":
-    """All rows of a version, the newest unless one is given.
+def table_frame(
+    spark: "SparkSession",
+    table: Table,
+    version: int | None = None,
+    chosen: Sequence[AddedFile] | None = None,
+) -> "DataFrame":
+    """All rows of a version, the newest unless one is given; or of some of its files at least.
 
     The list of files is fixed here: what is committed later is not seen, whenever Spark reads.
     """
     fixed = table.version if version is None else version
-    files = table.files(fixed)
+    files = table.files(fixed) if chosen is None else chosen
     schema = schema_of(table.schema_at(fixed))
     if not files:
         return spark.createDataFrame([], schema)

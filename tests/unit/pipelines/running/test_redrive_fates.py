@@ -14,6 +14,7 @@ from headrace.lake.quarantine import QUARANTINE_SCHEMA, TOLD_BY, UNREADABLE
 from headrace.pipelines.running.redrive_fates import (
     LOST,
     READ_OTHERWISE,
+    REMADE,
     UNTOLD,
     Plan,
     conditions,
@@ -62,6 +63,22 @@ def test_a_row_of_a_record_that_has_rows_in_the_table_is_judged_as_it_was() -> N
     assert (fates.is_taken, fates.as_they_were) == ([True] * 3, [False, True, False])
 
 
+def test_a_row_of_a_topic_that_was_made_again_needs_its_bytes() -> None:
+    """Other rows of its place may be of another record; what the table has of it keeps it apart."""
+    rows = table_of(refused(0), refused(0, payload=b"x"), refused(3), refused(None))
+    plan = Plan(remade=frozenset({"it's"}), stored=frozenset({("it's", 0, 3)}))
+    fates = fates_of(rows, plan.after({("it's", 0, 0)}, {("it's", 0, 0)}))
+    assert fates.is_taken == [False, True, True, True]
+    assert fates.as_they_were == [False, False, True, True]
+    assert fates.reasons == {REMADE: 1}
+
+
+def test_rows_are_judged_as_they_were_where_a_table_has_two_records_of_their_place() -> None:
+    rows = table_of(refused(0), refused(0, rule=UNREADABLE, payload=b"x"))
+    fates = fates_of(rows, Plan(untold=frozenset({"it's"})))
+    assert (fates.as_they_were, fates.reasons) == ([True, False], {UNTOLD: 1})
+
+
 def unreadable(offset: int, source: str | None) -> dict[str, Any]:
     row = {"timestamp": None, **({} if source is None else {TOLD_BY: source})}
     return refused(offset, rule=UNREADABLE, row=json.dumps(row))
@@ -97,8 +114,15 @@ def test_a_payload_that_was_not_decoded_is_not_judged_as_a_row_of_nulls(plan: Pl
 
 def test_a_plan_is_the_same_after_a_crash() -> None:
     stored, read = frozenset({("a", 0, 6), ("a", 0, 8)}), frozenset({("a", 0, 8)})
-    plan = Plan(lost=frozenset({("a", 0, 5), ("b", 1, 7)}), stored=stored, read_otherwise=read)
+    lost = frozenset({("a", 0, 5), ("b", 1, 7)})
+    plan = Plan(True, lost, stored, read, remade=frozenset({"a"}), untold=frozenset({"b"}))
     assert Plan.from_json(plan.to_json()) == plan
+
+
+def test_a_plan_of_an_older_version_knows_of_no_topic_that_was_made_again() -> None:
+    assert Plan.from_json({"is_anew": True, "lost": [["a", 0, 5]]}) == Plan(
+        lost=frozenset({("a", 0, 5)})
+    )
 
 
 @pytest.mark.parametrize("lost", [set(), {0}, {1, 4}, {0, 1, 3, 4}])
@@ -137,3 +161,14 @@ def test_what_could_not_be_read_is_left_where_other_rows_of_its_record_are_taken
         quarantine.delete(condition)
     left = {(row["offset"], row["rule"]) for row in quarantine.rows().to_pylist()}
     assert left == {(offset, UNREADABLE) for offset in offsets}
+
+
+def test_a_row_without_bytes_is_left_where_another_of_its_place_is_taken(tmp_path: Path) -> None:
+    own = [row for n in (0, 1) for row in (refused(n), refused(n, payload=b"x"))]
+    quarantine = Lake(tmp_path).create("quarantine.o", QUARANTINE_SCHEMA)
+    quarantine.append(written(quarantine, own))
+    fates = fates_of(table_of(*own), Plan(remade=frozenset({"it's"})))
+    for condition in conditions("o", table_of(*own), fates.is_taken):
+        quarantine.delete(condition)
+    left = [(row["offset"], row["payload"]) for row in quarantine.rows().to_pylist()]
+    assert sorted(left) == [(0, None), (1, None)]
