@@ -8,7 +8,7 @@ import msgspec
 from headrace.lake import merging
 from headrace.lake.catalog import Lake, MergedViewEntry
 from headrace.lake.tables import Table
-from headrace.pipelines.analysing.stand_ins import source_schema
+from headrace.pipelines.analysing.stand_ins import filled, source_schema
 from headrace.pipelines.model import (
     ERROR,
     SOURCES,
@@ -25,12 +25,11 @@ from headrace.pipelines.running.setting_aside import SettingAside, without_unrea
 from headrace.pipelines.running.state import FlowState
 from headrace.pipelines.sources import admitted, keeping_payloads, source_options
 from headrace.spark.refuge import OPTION, Refuge
-from headrace.spark.tables.frames import merged_frame, quoted, table_frame
+from headrace.spark.tables.frames import merged_frame, table_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamReader
-    from pyspark.sql.types import StructType
 
     Reader = DataFrameReader | DataStreamReader
 
@@ -143,27 +142,10 @@ class LiveReader:
             return admitted(self._reads.loaded(self.spark.readStream, source, options), source)
         options["columns"] = ",".join(used)
         rows = self._reads.loaded(self.spark.readStream, source, options)
+        # A query may name a column on its way and make nothing of it, as one over a view that has
+        # more than it needs. Spark's optimizer leaves the nulls out.
         schema = source_schema(source, self._reads.pipeline.settings)
-        return admitted(with_unused(rows, schema), source)
-
-
-def with_unused(rows: "DataFrame", schema: "StructType") -> "DataFrame":
-    """The rows of a source with nulls for the columns that it was not asked for.
-
-    A query may name a column on its way and make nothing of it, as one over a view that has more
-    columns than it needs. Spark's optimizer leaves the nulls out.
-    """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    there = set(rows.columns)
-    return rows.select(
-        *(
-            F.col(quoted(one.name))
-            if one.name in there
-            else F.lit(None).cast(one.dataType).alias(one.name)
-            for one in schema
-        )
-    )
+        return admitted(filled(rows, schema), source)
 
 
 class SnapshotReader:

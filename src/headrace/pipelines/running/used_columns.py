@@ -18,6 +18,7 @@ from headrace.pipelines.sources import admitted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _log = logging.getLogger(__name__)
 
@@ -92,11 +93,20 @@ class _Relations:
 
     def _relation(self, source: Source) -> "DataFrame":
         schema = source_schema(source, self.analysis.pipeline.settings)
-        frame = self.spark.createDataFrame(self.spark.sparkContext.emptyRDD(), schema)
+        frame = self._empty(schema)
         relation = frame._jdf.queryExecution().analyzed()
         self.sources[relation.rdd().id()] = source.name
         self.columns[source.name] = tuple(schema.names)
         return frame
+
+    def _empty(self, schema: "StructType") -> "DataFrame":
+        """A frame of an RDD, into which the optimizer does not look, made without Python's."""
+        from pyspark.sql.classic.dataframe import DataFrame
+
+        session = self.spark._jsparkSession
+        nothing = self.spark.sparkContext._jsc.emptyRDD()
+        columns = session.parseDataType(schema.json())
+        return DataFrame(session.createDataFrame(nothing, columns), self.spark)
 
 
 def is_pruned(source: Source) -> bool:
