@@ -2,7 +2,7 @@
 
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,15 +10,28 @@ import pytest
 
 from tests.clients import SECONDS_MAX, admin, create_topic, produce, read, unique_name, values
 from tests.integration.conftest import StartNode
-from tests.kafka_release import KafkaRelease
+from tests.kafka_release import TOOL_FLAGS, KafkaRelease
 from tests.nodes import Node, eventually
 
 PROGRAM = Path(__file__).parent / "java" / "WordCount.java"
 
 
+@pytest.fixture(scope="module")
+def program(kafka_release: KafkaRelease, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The command that runs the application, which is compiled once."""
+    if shutil.which("javac") is None:
+        pytest.skip("no `javac` on the path: needs a JDK")
+    classes, libs = tmp_path_factory.mktemp("classes"), f"{kafka_release.libs}/*"
+    command = ["javac", *(f"-J{flag}" for flag in TOOL_FLAGS), "-d", str(classes), "-cp", libs]
+    subprocess.run([*command, str(PROGRAM)], check=True, timeout=120)
+    # Kept classes are of those jars alone, so they come first.
+    flags = (*TOOL_FLAGS, *kafka_release.sooner)
+    return ["java", *flags, "-cp", f"{libs}:{classes}", PROGRAM.stem]
+
+
 @contextmanager
 def word_count(
-    release: KafkaRelease,
+    program: Sequence[str],
     node: Node,
     source: str,
     target: str,
@@ -39,10 +52,9 @@ def word_count(
     ]
     if protocol == "classic":  # Such a member does not say goodbye; its successor has to wait.
         properties.append("session.timeout.ms=6000")
-    command = ["java", "-Xmx256M", "-cp", f"{release.libs}/*", str(PROGRAM), source, target]
     with (state.with_suffix(".log")).open("wb") as log:
         running = subprocess.Popen(
-            [*command, *properties], stdin=subprocess.PIPE, stdout=log, stderr=log
+            [*program, source, target, *properties], stdin=subprocess.PIPE, stdout=log, stderr=log
         )
         try:
             yield
@@ -65,10 +77,9 @@ def counts(node: Node, topic: str) -> dict[str, int]:
     return found
 
 
-@pytest.mark.skipif(shutil.which("javac") is None, reason="no `javac` on the path: needs a JDK")
 @pytest.mark.parametrize("protocol", ["streams", "classic"])
 def test_a_word_count_runs_exactly_once_over_a_restart(
-    start_node: StartNode, kafka_release: KafkaRelease, tmp_path: Path, protocol: str
+    start_node: StartNode, program: Sequence[str], tmp_path: Path, protocol: str
 ) -> None:
     """ARC-9: DEL-3: tasks, internal topics and transactions of a Java application."""
     node = start_node(
@@ -80,7 +91,7 @@ def test_a_word_count_runs_exactly_once_over_a_restart(
     application = unique_name("application")
     names = (source, target, application, tmp_path / "state", protocol)
     produce(node, source, values("the quick fox", "the dog"), partition=0)
-    with word_count(kafka_release, node, *names):
+    with word_count(program, node, *names):
         expected = {"the": 2, "quick": 1, "fox": 1, "dog": 1}
         eventually(lambda: counts(node, target) == expected, seconds=90)
         assert (
@@ -89,6 +100,6 @@ def test_a_word_count_runs_exactly_once_over_a_restart(
     node.kill()
     node.start()
     produce(node, source, values("the end"), partition=1)
-    with word_count(kafka_release, node, *names):
+    with word_count(program, node, *names):
         expected = {"the": 3, "quick": 1, "fox": 1, "dog": 1, "end": 1}
         eventually(lambda: counts(node, target) == expected, seconds=90)

@@ -39,7 +39,7 @@ SELECT page, minute, count(*) AS hits, sum(size) AS size, max(size) AS largest
 FROM STREAM(raw.hits) GROUP BY page, minute;
 """
 
-STREAMS = int(os.environ.get("HEADRACE_STREAMS", "2"))
+STREAMS = int(os.environ.get("HEADRACE_STREAMS", "1"))
 """How many random streams are tried at once."""
 SEAMS = 5
 """From so many different pairs of the layers, each with rows of both, answers must have come."""
