@@ -1,11 +1,13 @@
 """How pipelines stand, for people: a line that moves while they run, tables when asked."""
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from headrace.cli.output import counted, print_line, print_table, warn
 from headrace.cli.progress import ProgressLine
+from headrace.pipelines.model import ZONES
 from headrace.pipelines.status import PipelineStatus
 
 if TYPE_CHECKING:
@@ -15,32 +17,40 @@ if TYPE_CHECKING:
 _PLAIN_EVERY_S = 10.0
 """How often a line is printed where there is no terminal to write it over."""
 _BETWEEN = "   "
+_LOGGER = logging.getLogger("headrace")
 
 
 class Screen:
-    """Shows running pipelines: a line on a terminal, now and then one in a file."""
+    """Shows running pipelines: a line on a terminal, now and then one in a file.
+
+    What is logged meanwhile gets lines of its own.
+    """
 
     def __init__(self) -> None:
         self._line = ProgressLine()
         self._plain_at_s = time.monotonic() + _PLAIN_EVERY_S
         self._rows: dict[str, int] = {}
         self._since_s = time.monotonic()
-        self._told: set[str] = set()
+        self._log = _LogLines(self._line)
+
+    def __enter__(self) -> Self:
+        _LOGGER.addHandler(self._log)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the line to what is printed next."""
+        _LOGGER.removeHandler(self._log)
+        self._line.clear()
 
     def show(self, runners: "list[PipelineRunner]") -> None:
         """Called about once a second while pipelines run."""
         statuses = [runner.status for runner in runners]
-        self._tell_errors(statuses)
         now_s = time.monotonic()
         if self._line.is_shown:
             self._line.show(fitted_text(statuses, self._rates(statuses, now_s), self._line.width))
         elif now_s >= self._plain_at_s:
             self._plain_at_s = now_s + _PLAIN_EVERY_S
             print_line(whole_text(statuses, self._rates(statuses, now_s)))
-
-    def close(self) -> None:
-        """Leave the line to what is printed next."""
-        self._line.clear()
 
     def _rates(self, statuses: Sequence[PipelineStatus], now_s: float) -> list[float]:
         """The rows per second of each since this was last asked; earlier runs do not count."""
@@ -53,15 +63,17 @@ class Screen:
         self._since_s = now_s
         return rates
 
-    def _tell_errors(self, statuses: Sequence[PipelineStatus]) -> None:
-        """Say once what has gone wrong with a flow, while the others go on."""
-        for status in statuses:
-            for one in status.parts:
-                text = f"{one.name}: {one.error}"
-                if one.error and text not in self._told:
-                    self._told.add(text)
-                    self._line.clear()
-                    warn(text)
+
+class _LogLines(logging.Handler):
+    """Warnings and errors, each on a line of its own above the one that moves."""
+
+    def __init__(self, line: ProgressLine) -> None:
+        super().__init__(logging.WARNING)
+        self._line = line
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._line.clear()
+        warn(self.format(record))
 
 
 def whole_text(statuses: Sequence[PipelineStatus], rates: Sequence[float]) -> str:
@@ -70,10 +82,11 @@ def whole_text(statuses: Sequence[PipelineStatus], rates: Sequence[float]) -> st
 
 
 def fitted_text(statuses: Sequence[PipelineStatus], rates: Sequence[float], width: int) -> str:
-    """As much as fits: rounded numbers first, then only the last zone, then only the rate."""
+    """As much as fits: first rounded numbers, then one for a zone, then only the last, the rate."""
     shapes: tuple[Callable[[PipelineStatus, float], str], ...] = (
         progress_text,
         rounded_text,
+        chain_text,
         last_zone_text,
         rate_text,
     )
@@ -95,6 +108,17 @@ def progress_text(status: PipelineStatus, rate: float) -> str:
 def rounded_text(status: PipelineStatus, rate: float) -> str:
     """`shop: raw 1.2k  staging 1.2k/1.1k  quarantined 10  lag 5  300 rows/s`."""
     return _rounded_text(status, rate, zones_of(status))
+
+
+def chain_text(status: PipelineStatus, rate: float) -> str:
+    """`shop: raw 1.2k>1.1k>refined 12  quarantined 10  lag 5  300 rows/s`: what has come out."""
+    zones = zones_of(status)
+    ends = list(zones)[:1] + list(zones)[-1:]
+    parts = [
+        f"{zone} {rounded(given)}" if zone in ends else rounded(given)
+        for zone, (_, given) in zones.items()
+    ]
+    return _line_text(status, rate, [">".join(parts)])
 
 
 def last_zone_text(status: PipelineStatus, rate: float) -> str:
@@ -128,6 +152,11 @@ def _rounded_text(status: PipelineStatus, rate: float, zones: dict[str, tuple[in
     for zone, (taken, given) in zones.items():
         both = f"{rounded(taken)}/{rounded(given)}"
         parts.append(f"{zone} {rounded(given) if taken == given else both}")
+    return _line_text(status, rate, parts)
+
+
+def _line_text(status: PipelineStatus, rate: float, parts: list[str]) -> str:
+    """What is said of zones, and behind it what is said however little room there is."""
     if quarantined := quarantined_by(status):
         parts.append(f"quarantined {rounded(quarantined)}")
     if status.lag is not None:
@@ -156,14 +185,15 @@ def outcome_text(status: PipelineStatus) -> str:
 
 
 def zones_of(status: PipelineStatus) -> dict[str, tuple[int, int]]:
-    """The rows that went into each zone and came out, in the order of the pipeline."""
+    """The rows that went into each zone and came out; zones of the user's own come last."""
     zones: dict[str, tuple[int, int]] = {}
     moved = [(flow.zone, flow.rows_in, flow.rows_out) for flow in status.flows]
     moved += [(view.zone, view.rows, view.rows) for view in status.views]
     for zone, rows_in, rows_out in moved:
         taken, given = zones.get(zone, (0, 0))
         zones[zone] = (taken + rows_in, given + rows_out)
-    return zones
+    usual = [zone for zone in ZONES if zone in zones]
+    return {zone: zones[zone] for zone in dict.fromkeys([*usual, *zones])}
 
 
 def quarantined_by(status: PipelineStatus) -> int:

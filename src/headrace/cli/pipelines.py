@@ -200,23 +200,22 @@ def run(folders: tuple[Path, ...], is_once: bool, metrics: str | None, **given: 
     from headrace.pipelines import commands
     from headrace.spark.starting import StartCalledOff
 
-    screen = Screen()
     try:
-        commands.run(
-            _or_here(folders),
-            is_once=is_once,
-            overrides=_overrides(given),
-            starting=_tell_start,
-            note=_note,
-            show=screen.show,
-            metrics=None if metrics is None else _metrics_port(metrics),
-        )
+        with Screen() as screen:
+            commands.run(
+                _or_here(folders),
+                is_once=is_once,
+                overrides=_overrides(given),
+                starting=_tell_start,
+                note=_note,
+                show=screen.show,
+                metrics=None if metrics is None else _metrics_port(metrics),
+            )
     except StartCalledOff as called_off:
         if is_once:
             raise
         print_line(str(called_off))  # What runs until it is stopped has not failed then.
         return
-    screen.close()
     for one in commands.status(_or_here(folders), _overrides(given)):
         print_line(f"{outcome_text(one)}: {one.state}")
 

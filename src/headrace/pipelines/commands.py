@@ -292,7 +292,8 @@ def switch_back(
     earlier = state.last_switch()
     if not earlier:
         raise PipelineError(
-            f"{pipeline.settings.name} was never replayed: there is nothing to switch back to"
+            f"{pipeline.settings.name} has no tables to switch back to: it was never replayed, or"
+            " was switched back already, or the generation of before was dropped"
         )
     lake = Lake(pipeline.settings.lake)
     check_way_back(lake.catalog(), pipeline, earlier)

@@ -53,4 +53,4 @@ class StopRequest:
             return
         self._asked.set()
         with suppress(OSError):
-            os.write(2, b"\nstopping when the batches under way are done ...\n")
+            os.write(2, b"\nstopping ...\n")

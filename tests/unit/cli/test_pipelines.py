@@ -1,6 +1,8 @@
 """`headrace pipelines` as far as it needs neither a broker nor Spark."""
 
+import io
 import json
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,6 +16,7 @@ from headrace.cli.main import main
 from headrace.cli.pipeline_progress import (
     Screen,
     fitted_text,
+    outcome_text,
     print_backfilled,
     print_status,
     progress_text,
@@ -227,7 +230,8 @@ def test_progress_is_one_line_by_zones() -> None:
     [
         (80, "shop: raw 1,200/1,190  refined 3/3  in/out  quarantined 10  lag 5  300 rows/s"),
         (70, "shop: raw 1.2k/1.2k  refined 3  quarantined 10  lag 5  300 rows/s"),
-        (60, "shop: refined 3  quarantined 10  lag 5  300 rows/s"),
+        (60, "shop: raw 1.2k>refined 3  quarantined 10  lag 5  300 rows/s"),
+        (55, "shop: refined 3  quarantined 10  lag 5  300 rows/s"),
         (30, "shop 300 rows/s"),
         (14, "1 pipeline  300 rows/s"),
     ],
@@ -294,6 +298,43 @@ def test_the_first_line_does_not_count_rows_of_earlier_runs(
     screen = Screen()
     screen.show([cast(Any, SimpleNamespace(status=STATUS))])
     assert capsys.readouterr().out.endswith("  0 rows/s\n")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_what_is_logged_while_the_line_moves_has_a_line_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with Screen() as screen:
+        screen.show([cast(Any, SimpleNamespace(status=STATUS))])
+        logging.getLogger("headrace.pipelines").warning("the flow %s failed", "raw.x")
+    shown, _, logged = terminal.getvalue().partition("headrace: ")
+    assert "rows/s" in shown
+    assert shown.endswith(" \r"), "the line was emptied before"
+    assert logged == "the flow raw.x failed\n"
+
+
+def test_zones_come_in_their_order_whichever_flow_is_first() -> None:
+    flows = [FlowStatus(flow=zone, zone=zone, rows_in=2, rows_out=1) for zone in ("own", "raw")]
+    status = PipelineStatus(pipeline="p", state="running", flows=tuple(flows))
+    assert outcome_text(status) == "p: raw 2/1  own 2/1  in/out"
+
+
+def test_the_line_tells_of_all_zones_also_where_there_is_little_room() -> None:
+    zones = {"raw": 1200, "staging": 1190, "trusted": 1100, "refined": 12}
+    flows = [
+        FlowStatus(flow=zone, zone=zone, rows_in=1201, rows_out=rows, quarantined=7, lag=0)
+        for zone, rows in zones.items()
+    ]
+    status = PipelineStatus(pipeline="access-logs", state="running", flows=tuple(flows))
+    text = "access-logs: raw 1.2k>1.2k>1.1k>refined 12  quarantined 28  lag 0  47 rows/s"
+    assert fitted_text([status], [47.0], 79) == text
 
 
 def test_progress_of_several_pipelines_is_shortened_alike() -> None:

@@ -11,7 +11,7 @@ from headrace.pipelines.analysing.spark_errors import short_text
 ATTEMPTS_MAX = 6
 BUSY_ATTEMPTS_MAX = 60
 """With waits of half a minute at most, some half an hour in which a machine may come to rest."""
-_FIRST_WAIT_S, _WAIT_S_MAX = 1.0, 30.0
+_FIRST_WAIT_S, _WAIT_S_MAX, _DOUBLINGS_MAX = 1.0, 30.0, 5
 _ERROR_LINE = re.compile(r"(?:^|[\s:])((?:headrace\.)[\w.]+\.)(\w+): ([^\n]+)", re.MULTILINE)
 _PLAIN_LINE = re.compile(r"^(?:[\w.]+\.)?(\w+(?:Error|Exception)): ([^\n]+)", re.MULTILINE)
 _TRACE = "Traceback (most recent call last)"
@@ -52,6 +52,11 @@ FINAL = frozenset(
 """Errors that a second try meets again: someone has to do something first."""
 
 
+AWAY = frozenset({"BrokerUnreachable", "ConnectionLost", "HungUp", "NoAnswer", "ServerAway"})
+"""Errors that end by themselves, sooner or later: someone else is away, and nothing is wrong here.
+So a run that has no end of its own goes on asking."""
+
+
 MISTAKES = frozenset(
     {
         *("ArrowInvalid", "ArrowNotImplementedError", "ArrowTypeError"),
@@ -85,8 +90,12 @@ class Failure:
         """Whether nothing is wrong but that the machine has too much to do."""
         return self.kind == _BUSY
 
-    @property
-    def attempts_max(self) -> int:
+    def attempts_max(self, *, is_once: bool) -> int | None:
+        """How often a flow may fail by it in turn; None for as long as its run goes on."""
+        if self.is_final:
+            return 1
+        if self.kind in AWAY and not is_once:
+            return None
         return BUSY_ATTEMPTS_MAX if self.is_of_load else ATTEMPTS_MAX
 
 
@@ -152,15 +161,16 @@ class Restarts:
     """A number from 0 to 1, by which flows that a busy machine has ended do not all come again
     at one moment."""
 
-    def on_failure(self, failure: Failure, batch: int, now: float) -> bool:
+    def on_failure(self, failure: Failure, batch: int, now: float, *, is_once: bool) -> bool:
         """Note a failure at some batch; whether the flow is to be started again, later."""
         if batch > self.last_batch:
             self.failures = 0
             self.last_batch = batch
         self.failures += 1
-        if failure.is_final or self.failures >= failure.attempts_max:
+        attempts_max = failure.attempts_max(is_once=is_once)
+        if attempts_max is not None and self.failures >= attempts_max:
             return False
-        wait_s = min(_FIRST_WAIT_S * 2 ** (self.failures - 1), _WAIT_S_MAX)
+        wait_s = min(_FIRST_WAIT_S * 2 ** min(self.failures - 1, _DOUBLINGS_MAX), _WAIT_S_MAX)
         if failure.is_of_load:
             wait_s *= (1 + self.chance()) / 2
         self.not_before = now + wait_s

@@ -40,6 +40,8 @@ class RunningFlow:
     """Nothing more will come of it: it has come to its end, or was given up."""
     restarted: int = 0
     """How often it was to be started again after a failure."""
+    is_once: bool = False
+    """Whether it is run to the end of what is there."""
 
     @property
     def is_active(self) -> bool:
@@ -56,6 +58,7 @@ class RunningFlow:
 
     def start(self, *, is_once: bool) -> None:
         """Start a query; planning it may fail as its run may, and is treated alike."""
+        self.is_once = is_once
         try:
             self.query = self.run.start(self.flow, is_once=is_once)
         except expected_errors() as error:
@@ -140,19 +143,27 @@ class RunningFlow:
 
     def _note(self, failure: Failure) -> None:
         self.failure = failure
-        batch = self.report().batch
-        may_restart = self.restarts.on_failure(failure, batch, time.monotonic())
-        self.is_over = not may_restart
-        if may_restart:
-            self.restarted += 1
-            wait_s = self.restarts.not_before - time.monotonic()
-            _log.warning(
-                "the flow %s failed: %s; trying again in %.0f s (%d of %d)",
-                *(self.flow.name, failure.text, wait_s),
-                *(self.restarts.failures, failure.attempts_max - 1),
-            )
-        else:
-            _log.error("the flow %s failed: %s", self.flow.name, failure.text)
+        batch, now_s = self.report().batch, time.monotonic()
+        is_due_again = self.restarts.on_failure(failure, batch, now_s, is_once=self.is_once)
+        self.is_over = not is_due_again
+        if not is_due_again:
+            _log.error("the flow %s failed: %s%s", self.flow.name, failure.text, self._advice())
+            return
+        self.restarted += 1
+        attempts_max = failure.attempts_max(is_once=self.is_once)
+        _log.warning(
+            "the flow %s failed: %s; trying again in %.0f s (%s)",
+            *(self.flow.name, failure.text, self.restarts.not_before - now_s),
+            "until it succeeds"
+            if attempts_max is None
+            else f"{self.restarts.failures} of {attempts_max - 1}",
+        )
+
+    def _advice(self) -> str:
+        """What is to be done where the failure's own words do not say it."""
+        assert self.failure is not None, "there is one to advise about"
+        is_said = self.failure.is_final or self.is_once
+        return "" if is_said else "; it is not tried again: when that is mended, start the run anew"
 
 
 def lags_of(progress: Any) -> Lags:

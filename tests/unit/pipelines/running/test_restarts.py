@@ -14,6 +14,7 @@ from headrace.lake.errors import VersionGone
 from headrace.lake.reading import read_batches
 from headrace.pipelines.running.restarts import (
     ATTEMPTS_MAX,
+    AWAY,
     BUSY_ATTEMPTS_MAX,
     FINAL,
     Failure,
@@ -152,7 +153,10 @@ def test_a_long_text_of_others_is_cut() -> None:
 def test_errors_of_code_are_not_tried_again_and_those_of_the_world_are() -> None:
     traces = [IN_A_TASK.format(raised=f"{kind}: x") for kind in ("TypeError", "OSError")]
     failures = [failure_of(trace) for trace in traces]
-    assert [Restarts().on_failure(one, batch=0, now=0.0) for one in failures] == [False, True]
+    assert [Restarts().on_failure(one, batch=0, now=0.0, is_once=True) for one in failures] == [
+        False,
+        True,
+    ]
 
 
 def test_of_an_error_that_is_not_ours_the_place_of_its_trace_is_told(tmp_path: Path) -> None:
@@ -185,26 +189,40 @@ def test_a_passing_failure_is_tried_again_after_longer_and_longer_waits() -> Non
     restarts = Restarts()
     waits = []
     for _ in range(3):
-        assert restarts.on_failure(LOST, batch=0, now=100.0)
+        assert restarts.on_failure(LOST, batch=0, now=100.0, is_once=True)
         waits.append(restarts.not_before - 100.0)
     assert waits == [1.0, 2.0, 4.0]
 
 
 def test_attempts_are_bounded() -> None:
     restarts = Restarts()
-    answers = [restarts.on_failure(LOST, batch=0, now=0.0) for _ in range(ATTEMPTS_MAX)]
+    answers = [
+        restarts.on_failure(LOST, batch=0, now=0.0, is_once=True) for _ in range(ATTEMPTS_MAX)
+    ]
     assert answers == [True] * (ATTEMPTS_MAX - 1) + [False]
+
+
+@pytest.mark.parametrize("kind", sorted(AWAY))
+def test_who_is_away_is_asked_for_as_long_as_a_run_goes_on(kind: str) -> None:
+    """Brokers are restarted, upgraded and cut off for longer than a few attempts take."""
+    restarts, away = Restarts(), Failure(kind, "connection refused")
+    for _ in range(1000):
+        assert restarts.on_failure(away, batch=0, now=100.0, is_once=False)
+    assert restarts.not_before == 130.0
+    assert not restarts.on_failure(away, batch=0, now=100.0, is_once=True)
 
 
 def test_a_batch_in_between_begins_the_count_anew() -> None:
     restarts = Restarts()
     for _ in range(ATTEMPTS_MAX - 1):
-        restarts.on_failure(LOST, batch=0, now=0.0)
-    assert restarts.on_failure(LOST, batch=1, now=0.0)
+        restarts.on_failure(LOST, batch=0, now=0.0, is_once=True)
+    assert restarts.on_failure(LOST, batch=1, now=0.0, is_once=True)
 
 
 def test_what_someone_has_to_mend_is_not_tried_again() -> None:
-    assert not Restarts().on_failure(Failure("IncompatibleSchema", "x"), batch=0, now=0.0)
+    assert not Restarts().on_failure(
+        Failure("IncompatibleSchema", "x"), batch=0, now=0.0, is_once=True
+    )
 
 
 def test_each_failure_that_is_final_is_an_error_of_ours() -> None:
@@ -242,14 +260,16 @@ def test_that_a_machine_is_too_busy_to_start_python_is_told_in_words() -> None:
 def test_a_busy_machine_gets_more_time_though_not_for_ever() -> None:
     restarts = Restarts()
     busy = failure_of(BUSY)
-    answers = [restarts.on_failure(busy, batch=0, now=0.0) for _ in range(BUSY_ATTEMPTS_MAX)]
+    answers = [
+        restarts.on_failure(busy, batch=0, now=0.0, is_once=True) for _ in range(BUSY_ATTEMPTS_MAX)
+    ]
     assert answers == [True] * (BUSY_ATTEMPTS_MAX - 1) + [False]
 
 
 def test_flows_that_a_busy_machine_has_ended_do_not_all_come_again_at_once() -> None:
     flows = [Restarts(failures=9, last_batch=0, chance=partial(float, n)) for n in (0.0, 0.5, 1.0)]
     for restarts in flows:
-        restarts.on_failure(failure_of(BUSY), batch=0, now=100.0)
+        restarts.on_failure(failure_of(BUSY), batch=0, now=100.0, is_once=True)
     assert [restarts.not_before for restarts in flows] == [115.0, 122.5, 130.0]
 
 
