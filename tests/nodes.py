@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Protocol, TypeVar
 from uuid import uuid4
@@ -23,6 +25,7 @@ HOST = "127.0.0.1"
 # Below the range that the kernel gives to clients: while a node is down, a client that knocks on
 # its port must not happen to be given that very port itself.
 PORTS = range(15_000, 32_000)
+PORT_SHARES = 16
 START_SECONDS_MAX = 60
 # Only warnings, and the one line that says that the node is ready.
 KAFKA_LOGGING = """\
@@ -51,8 +54,20 @@ def eventually(
     return answer
 
 
+@cache
+def own_ports() -> Iterator[int]:
+    """Ports that no other process of these tests takes, each again only after all others.
+
+    Between the moment at which a port was free and the start of its node lies half a second.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    own = list(PORTS[worker % PORT_SHARES :: PORT_SHARES])
+    random.shuffle(own)
+    return cycle(own)
+
+
 def free_port() -> int:
-    for port in random.sample(PORTS, 200):
+    for port in islice(own_ports(), 200):
         with socket.socket() as probe:
             try:
                 probe.bind((HOST, port))
